@@ -1,0 +1,87 @@
+"""The one table of architectures: what can be chosen by name, without importing any of it.
+
+A model appears here by one line that a search for its name finds. `seqloom list` prints the table;
+tasks look an architecture up, check the user's options against its configuration and only then
+import the code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+from seqloom.errors import BackendError, ConfigError, one_of
+
+EXTRAS = {"neural": "torch"}  # extra -> a module that is there when the extra is installed
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One line of the table.
+
+    Args:
+        task: The task it belongs to, as the command line spells it ("lm", "classify", ...).
+        name: What the user writes in `arch=`.
+        summary: One line for `seqloom list`.
+        config: Where its configuration lies, as "module:Class".
+        model: Where its code lies, as "module:Class".
+        extra: The extra that must be installed, if any.
+    """
+
+    task: str
+    name: str
+    summary: str
+    config: str
+    model: str
+    extra: str | None = None
+
+
+ARCHITECTURES: tuple[Architecture, ...] = ()
+
+
+def architectures(task: str | None = None) -> list[Architecture]:
+    """Return the table, or the part of it that belongs to one task."""
+    if task is None:
+        return list(ARCHITECTURES)
+    found = [entry for entry in ARCHITECTURES if entry.task == task]
+    if not found:
+        raise ConfigError(one_of("task", task, {entry.task for entry in ARCHITECTURES}))
+    return found
+
+
+def find_architecture(task: str, name: str) -> Architecture:
+    """Return the entry for `name`; an unknown one is refused with the nearest known name."""
+    entries = {entry.name: entry for entry in architectures(task)}
+    if name not in entries:
+        raise ConfigError(one_of(f"architecture for task {task!r}", name, entries))
+    return entries[name]
+
+
+def missing_extra(entry: Architecture) -> str | None:
+    """Return the extra this architecture needs and the environment lacks, or None."""
+    if entry.extra and importlib.util.find_spec(EXTRAS[entry.extra]) is None:
+        return entry.extra
+    return None
+
+
+def load_config_class(entry: Architecture) -> Any:
+    """Import and return the architecture's configuration dataclass."""
+    return _load(entry, entry.config)
+
+
+def load_model_class(entry: Architecture) -> Any:
+    """Import and return the architecture's class."""
+    return _load(entry, entry.model)
+
+
+def _load(entry: Architecture, place: str) -> Any:
+    extra = missing_extra(entry)
+    if extra:
+        raise BackendError(
+            f"architecture {entry.name!r} needs {EXTRAS[extra]}, which is not installed; "
+            f"pip install 'seqloom[{extra}]'"
+        )
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

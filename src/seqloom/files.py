@@ -1,0 +1,117 @@
+"""Files as streams of bytes: plain, gzip, xz and zstandard alike, told by their first bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from seqloom.errors import BackendError, DataError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+Source = str | PathLike[str]
+
+ZSTD_FEED = 1 << 10  # compressed bytes decoded at once: bounds what a hostile frame can unfold to
+
+_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+class _ZstdReader(io.RawIOBase):
+    """Frames decoded a little at a time; unlike the library's own reader it notices a cut."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        try:
+            import zstandard  # noqa: PLC0415 (only needed for .zst files)
+        except ModuleNotFoundError:
+            raise BackendError("a .zst file needs zstandard; pip install zstandard") from None
+        self._zstandard: Any = zstandard
+        self._raw, self._pending = raw, b""
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._frame_open = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._pending:
+            chunk = self._raw.read(ZSTD_FEED)
+            if not chunk:
+                if self._frame_open:
+                    raise EOFError("the last zstandard frame is cut off")
+                return 0
+            self._pending = self._decode(chunk)
+        n = min(len(view), len(self._pending))
+        view[:n] = self._pending[:n]
+        self._pending = self._pending[n:]
+        return n
+
+    def _decode(self, chunk: bytes) -> bytes:
+        out = []
+        while chunk:
+            try:
+                out.append(self._frame.decompress(chunk))
+            except self._zstandard.ZstdError as error:
+                raise EOFError(str(error)) from None
+            self._frame_open = not self._frame.eof
+            if self._frame_open:
+                break
+            chunk = self._frame.unused_data
+            self._frame = self._zstandard.ZstdDecompressor().decompressobj()
+        return b"".join(out)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _decompressed(raw: IO[bytes]) -> IO[bytes]:
+    """Look at the first bytes, not at the name: a wrongly named file is still read right."""
+    head = cast(io.BufferedReader, raw).peek(6)[:6]
+    if head.startswith(_GZIP):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+    if head.startswith(_XZ):
+        return cast(IO[bytes], lzma.LZMAFile(raw))
+    if head.startswith(_ZSTD):
+        return cast(IO[bytes], io.BufferedReader(_ZstdReader(raw), 1 << 17))
+    return raw
+
+
+def _open_raw(name: str) -> IO[bytes]:
+    if name == "-":
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    return Path(name).open("rb")
+
+
+@contextmanager
+def open_bytes(path: Source) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, decompressing as its first bytes say; "-" is standard input.
+
+    Raises:
+        DataError: If there is no such file, it is a directory, may not be read, or its compressed
+            data turns out damaged while it is read.
+    """
+    name = fspath(path)
+    try:
+        with _open_raw(name) as raw, _decompressed(raw) as stream:
+            yield stream
+    except FileNotFoundError:
+        raise DataError("no such file; check the path", name) from None
+    except IsADirectoryError:
+        raise DataError("this is a directory; name a file in it", name) from None
+    except PermissionError:
+        raise DataError("may not be read; check its permissions", name) from None
+    except _DAMAGE as error:
+        raise DataError(f"the compressed data is damaged or cut off ({error})", name) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror or error})", name) from None

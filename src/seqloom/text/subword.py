@@ -1,0 +1,171 @@
+"""Subword tokenizers: pieces learned from a text, on the `tokenizers` library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from seqloom.errors import ConfigError, DataError, one_of
+from seqloom.text.tokens import Tokens
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as HFTokenizer
+
+Method = Literal["bpe", "unigram"]
+
+MAX_FILE_BYTES = 256 << 20
+# Bytes stand as visible characters inside pieces, so that every text can be written with 256 of
+# them. This is the table of Radford et al. (2019), undone for people by `SubwordTokenizer.words`.
+BYTE_ALPHABET = 256
+
+
+class SubwordTokenizer:
+    """Pieces of words, learned so that frequent words are whole and rare ones are spelled.
+
+    Works on bytes, so no text has an unknown piece and `decode(encode(x)) == x` for every text, in
+    any script. One piece may hold part of a character; its offsets then cover the whole character.
+
+    Paper: Sennrich et al. (2016), "Neural Machine Translation of Rare Words with Subword Units"
+    ("bpe"); Kudo (2018), "Subword Regularization" ("unigram").
+
+    Args:
+        backend: A trained tokenizer of the `tokenizers` library; use `train` or `load`.
+
+    Example:
+        >>> pieces = SubwordTokenizer.train(["low lower lowest"] * 9, vocab_size=270)
+        >>> pieces.decode(pieces.encode("slowest 低"))
+        'slowest 低'
+    """
+
+    def __init__(self, backend: HFTokenizer) -> None:
+        self._backend = backend
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        vocab_size: int,
+        *,
+        method: Method = "bpe",
+        specials: Sequence[str] = (),
+        min_count: int = 2,
+    ) -> SubwordTokenizer:
+        """Learn pieces from texts.
+
+        Args:
+            texts: The training text; iterated once.
+            vocab_size: How many pieces, at least the 256 bytes and the specials.
+            method: "bpe" merges the most frequent pair again and again; "unigram" starts from many
+                pieces and drops those a unigram model misses least.
+            specials: Pieces that are never split and come first, in this order.
+            min_count: How often a pair must occur to be merged ("bpe" only).
+        """
+        from tokenizers import (  # noqa: PLC0415 (heavy, needed here alone)
+            Tokenizer,
+            decoders,
+            models,
+            pre_tokenizers,
+            trainers,
+        )
+
+        if method not in get_args(Method):
+            raise ConfigError(one_of("subword method", method, get_args(Method)))
+        least = BYTE_ALPHABET + len(specials)
+        if vocab_size < least:
+            raise ConfigError(
+                f"vocab_size must be at least {least} (256 bytes and the specials), "
+                f"got {vocab_size}"
+            )
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        shared: dict[str, Any] = {
+            "vocab_size": vocab_size,
+            "special_tokens": list(specials),
+            "initial_alphabet": alphabet,
+            "show_progress": False,
+        }
+        if method == "bpe":
+            backend = Tokenizer(models.BPE())
+            trainer: Any = trainers.BpeTrainer(min_frequency=min_count, **shared)
+        else:
+            backend = Tokenizer(models.Unigram())
+            trainer = trainers.UnigramTrainer(**shared)
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        backend.train_from_iterator(_not_empty(texts), trainer=trainer)
+        return cls(backend)
+
+    def __len__(self) -> int:
+        return int(self._backend.get_vocab_size())
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces in the order of their ids."""
+        vocabulary: dict[str, int] = self._backend.get_vocab()
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the pieces of `text`."""
+        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids; ids of specials are written as they are spelled."""
+        text: str = self._backend.decode(list(ids), skip_special_tokens=False)
+        return text
+
+    def words(self, text: str) -> list[str]:
+        """The pieces of `text` as the library spells them (bytes as visible characters)."""
+        pieces: list[str] = self._backend.encode(text, add_special_tokens=False).tokens
+        return pieces
+
+    def __call__(self, text: str) -> Tokens:
+        """The pieces of `text` with their offsets."""
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        return Tokens(text, encoding.tokens, list(encoding.offsets))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        """The text of these pieces."""
+        ids = []
+        for word in words:
+            id_ = self._backend.token_to_id(word)
+            if id_ is None:
+                raise DataError(f"{word!r} is not a piece of this tokenizer")
+            ids.append(id_)
+        return self.decode(ids)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tokenizer as one JSON file in the form of the `tokenizers` library."""
+        self._backend.save(str(path), pretty=False)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SubwordTokenizer:
+        """Read a tokenizer that `save`, or the `tokenizers` library, wrote."""
+        from tokenizers import Tokenizer  # noqa: PLC0415 (heavy, needed here alone)
+
+        file = Path(path)
+        try:
+            if file.stat().st_size > MAX_FILE_BYTES:
+                raise DataError(f"is larger than {MAX_FILE_BYTES:,} bytes", path)
+            text = file.read_text(encoding="utf-8")
+            json.loads(text)
+            return cls(Tokenizer.from_str(text))
+        except FileNotFoundError:
+            raise DataError("no such file; check the path", path) from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"is not a tokenizer file ({error})", path) from None
+        except DataError:
+            raise
+        except Exception as error:  # the library raises bare Exception for a wrong content
+            raise DataError(f"is not a tokenizer file ({error})", path) from None
+
+
+def _not_empty(texts: Iterable[str]) -> Iterable[str]:
+    found = False
+    for text in texts:
+        found = found or bool(text)
+        yield text
+    if not found:
+        raise DataError("a subword tokenizer cannot be trained on no text at all")
