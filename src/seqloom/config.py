@@ -73,7 +73,7 @@ def from_dict(cls: type[Config], values: Mapping[str, Any], *, where: str = "") 
     return cls(**{key: _convert(value, hints[key], prefix + key) for key, value in values.items()})
 
 
-def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: PLR0911, PLR0912 (one case a type)
+def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: PLR0912 (one case a type)
     """Return `value` as the type `hint` asks for, or raise naming the setting."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ class _ZstdReader(io.RawIOBase):
 
     def __init__(self, raw: IO[bytes]) -> None:
         try:
-            import zstandard  # noqa: PLC0415 (only needed for .zst files)
+            import zstandard
         except ModuleNotFoundError:
             raise BackendError("a .zst file needs zstandard; pip install zstandard") from None
         self._zstandard: Any = zstandard
@@ -115,3 +116,15 @@ def open_bytes(path: Source) -> Iterator[IO[bytes]]:
         raise DataError(f"the compressed data is damaged or cut off ({error})", name) from None
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror or error})", name) from None
+
+
+def cache_folder() -> Path:
+    """Where what can be had again is kept: `$SEQLOOM_CACHE`, else the user's cache folder."""
+    given = os.environ.get("SEQLOOM_CACHE")
+    if given:
+        return Path(given).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "seqloom"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches/seqloom"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"

@@ -12,6 +12,15 @@ OnError = Literal["raise", "skip"]
 Record = TypeVar("Record")
 
 KEPT_PROBLEMS = 20  # how many skipped records are remembered in full; all of them are counted
+SHOWN_CHARACTERS = 60  # how much of an offending value a message repeats
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: on one line, cut when it is long."""
+    if isinstance(value, str):
+        value = value[: SHOWN_CHARACTERS + 1]  # a long text is not quoted whole only to be cut
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
 
 
 class Problems:
@@ -26,11 +35,15 @@ class Problems:
             raise ConfigError(one_of("on_error", on_error, ("raise", "skip")))
         self.on_error = on_error
         self.count = 0
+        self.mended = 0  # a reader adds to it when it puts a value right (see `read_questions`)
         self.first: list[DataError] = []
 
     def report(self, message: str, path: str | PathLike[str], line: int | None = None) -> None:
         """Raise the problem, or count it when the caller asked to skip."""
-        problem = DataError(message, path, line)
+        self.add(DataError(message, path, line))
+
+    def add(self, problem: DataError) -> None:
+        """As `report`, for a problem that is an exception already."""
         if self.on_error == "raise":
             raise problem
         self.count += 1
@@ -73,6 +86,11 @@ class Records(Generic[Record]):
     def skipped(self) -> int:
         """How many malformed records the latest pass left out."""
         return self._problems.count
+
+    @property
+    def mended(self) -> int:
+        """How many values the latest pass put right; a reader that does so says it does."""
+        return self._problems.mended
 
     @property
     def problems(self) -> list[DataError]:

@@ -1,117 +1,25 @@
-"""Files as streams of decoded lines: plain, gzip, xz and zstandard alike, with limits.
+r"""Text files as streams of decoded lines, with limits.
 
-A line ends at "\\n" (a "\\r" before it goes too) and nowhere else, so texts that hold U+2028 or
+A line ends at "\n" (a "\r" before it goes too) and nowhere else, so texts that hold U+2028 or
 U+0085 stay whole. Bytes must be UTF-8; a byte-order mark at the start is dropped.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
-import lzma
-import sys
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from os import PathLike, fspath
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
-
-import zstandard
-
-from seqloom.errors import DataError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from collections import deque
+from collections.abc import Iterator, Sequence
+from os import fspath
+from typing import IO
 
 from seqloom.data.problems import Problems
-
-Source = str | PathLike[str]
+from seqloom.errors import DataError
+from seqloom.files import Source, open_bytes
 
 MAX_LINE_BYTES = 16 << 20  # a longer line is taken for a file of another kind
+LINE_OVERHEAD = 64  # what an empty line takes in memory, so that many short lines count too
 MAX_FILE_BYTES = 2 << 30  # for formats that must be held whole (JSON)
-ZSTD_FEED = 1 << 10  # compressed bytes decoded at once: bounds what a hostile frame can unfold to
 
-_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile)
-
-
-class _ZstdReader(io.RawIOBase):
-    """Frames decoded a little at a time; unlike the library's own reader it notices a cut."""
-
-    def __init__(self, raw: IO[bytes]) -> None:
-        self._raw, self._pending = raw, b""
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._frame_open = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer).cast("B")
-        while not self._pending:
-            chunk = self._raw.read(ZSTD_FEED)
-            if not chunk:
-                if self._frame_open:
-                    raise EOFError("the last zstandard frame is cut off")
-                return 0
-            self._pending = self._decode(chunk)
-        n = min(len(view), len(self._pending))
-        view[:n] = self._pending[:n]
-        self._pending = self._pending[n:]
-        return n
-
-    def _decode(self, chunk: bytes) -> bytes:
-        out = []
-        while chunk:
-            out.append(self._frame.decompress(chunk))
-            self._frame_open = not self._frame.eof
-            if self._frame_open:
-                break
-            chunk = self._frame.unused_data
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
-        return b"".join(out)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _decompressed(raw: IO[bytes]) -> IO[bytes]:
-    """Look at the first bytes, not at the name: a wrongly named file is still read right."""
-    head = cast(io.BufferedReader, raw).peek(6)[:6]
-    if head.startswith(_GZIP):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-    if head.startswith(_XZ):
-        return cast(IO[bytes], lzma.LZMAFile(raw))
-    if head.startswith(_ZSTD):
-        return cast(IO[bytes], io.BufferedReader(_ZstdReader(raw), 1 << 17))
-    return raw
-
-
-@contextmanager
-def open_bytes(path: Source) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, decompressing as its first bytes say; "-" is standard input.
-
-    Raises:
-        DataError: If there is no such file, it is a directory, may not be read, or its compressed
-            data turns out damaged while it is read.
-    """
-    name = fspath(path)
-    try:
-        raw = open(sys.stdin.fileno(), "rb", closefd=False) if name == "-" else Path(name).open("rb")
-        with raw, _decompressed(raw) as stream:
-            yield stream
-    except FileNotFoundError:
-        raise DataError("no such file; check the path", name) from None
-    except IsADirectoryError:
-        raise DataError("this is a directory; name a file in it", name) from None
-    except PermissionError:
-        raise DataError("may not be read; check its permissions", name) from None
-    except _DAMAGE as error:
-        raise DataError(f"the compressed data is damaged or cut off ({error})", name) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror or error})", name) from None
+NumberedLine = tuple[int, str | None]  # None in place of a line that was reported and skipped
 
 
 def read_lines(
@@ -123,19 +31,26 @@ def read_lines(
         DataError: If the file cannot be read, or (unless `problems` skips) a line is not UTF-8,
             holds a NUL byte or is longer than `max_line_bytes`.
     """
+    for number, line in read_every_line(path, problems, max_line_bytes=max_line_bytes):
+        if line is not None:
+            yield number, line
+
+
+def read_every_line(
+    path: Source, problems: Problems | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[NumberedLine]:
+    """As `read_lines`, but with None in place of a line that was reported and skipped.
+
+    A format whose records span lines needs to know: a sentence that lost a line is no sentence.
+    """
     problems = problems or Problems()
     number = 0
     try:
         with open_bytes(path) as stream:
-            while True:
-                line = stream.readline(max_line_bytes + 1)
-                if not line:
-                    return
+            while line := stream.readline(max_line_bytes + 1):
                 number += 1
                 if number == 1:
-                    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                        raise DataError("is UTF-16 text; convert it to UTF-8 first", path)
-                    line = line.removeprefix(b"\xef\xbb\xbf")
+                    line = _without_mark(line, path)
                 if len(line) > max_line_bytes and not line.endswith(b"\n"):
                     _skip_line(stream)
                     problems.report(
@@ -144,14 +59,37 @@ def read_lines(
                         path,
                         number,
                     )
-                    continue
-                text = _decode_line(line, path, number, problems)
-                if text is not None:
-                    yield number, text
+                    yield number, None
+                else:
+                    yield number, _decode_line(line, path, number, problems)
     except DataError as error:
         if error.line is None and number and error.path == fspath(path):
             raise DataError(error.message, path, number + 1) from None
         raise
+
+
+class LinesAgain:
+    """Lines that can be put back and read again, for a reader that took too many."""
+
+    def __init__(self, lines: Iterator[NumberedLine]) -> None:
+        self._lines, self._again = lines, deque[NumberedLine]()
+
+    def __iter__(self) -> LinesAgain:
+        return self
+
+    def __next__(self) -> NumberedLine:
+        return self._again.popleft() if self._again else next(self._lines)
+
+    def put_back(self, lines: Sequence[NumberedLine]) -> None:
+        """Read these lines, in this order, before all others."""
+        self._again.extendleft(reversed(lines))
+
+
+def _without_mark(start: bytes, path: Source) -> bytes:
+    """Drop a UTF-8 byte-order mark; refuse the one of UTF-16."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("is UTF-16 text; convert it first (iconv -f UTF-16 -t UTF-8)", path, 1)
+    return start.removeprefix(b"\xef\xbb\xbf")
 
 
 def _decode_line(line: bytes, path: Source, number: int, problems: Problems) -> str | None:
@@ -187,7 +125,7 @@ def read_whole(path: Source, *, max_bytes: int = MAX_FILE_BYTES) -> str:
         data = stream.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise DataError(f"is larger than {max_bytes:,} bytes once decompressed", path)
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = _without_mark(data, path)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

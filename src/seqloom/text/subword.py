@@ -63,7 +63,7 @@ class SubwordTokenizer:
             specials: Pieces that are never split and come first, in this order.
             min_count: How often a pair must occur to be merged ("bpe" only).
         """
-        from tokenizers import (  # noqa: PLC0415 (heavy, needed here alone)
+        from tokenizers import (
             Tokenizer,
             decoders,
             models,
@@ -143,7 +143,7 @@ class SubwordTokenizer:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SubwordTokenizer:
         """Read a tokenizer that `save`, or the `tokenizers` library, wrote."""
-        from tokenizers import Tokenizer  # noqa: PLC0415 (heavy, needed here alone)
+        from tokenizers import Tokenizer
 
         file = Path(path)
         try:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import shutil
-import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -289,20 +287,6 @@ def open_store(folder: Source) -> tuple[list[str], Rows, int]:
     if found != said or not isinstance(words, list) or len(words) != matrix.shape[0]:
         raise DataError(f"must hold {said} as meta.json says, got {found}", place / "vectors.npy")
     return words, matrix, int(meta.get("duplicates", 0))
-
-
-def cache_folder() -> Path:
-    """Return where converted vectors are kept: $SEQLOOM_CACHE, else the user's own cache folder."""
-    given = os.environ.get("SEQLOOM_CACHE")
-    if given:
-        return Path(given) / "vectors"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "seqloom" / "vectors"
 
 
 def describe_source(path: Source, format: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _compressing(path: Path, packed: str) -> Iterator[IO[bytes]]:
 
 def _zstd_writer(raw: IO[bytes]) -> Any:
     try:
-        import zstandard  # noqa: PLC0415 (only needed for .zst files)
+        import zstandard
     except ModuleNotFoundError:
         raise BackendError("a .zst file needs zstandard; pip install zstandard") from None
     return zstandard.ZstdCompressor(level=6).stream_writer(raw)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from seqloom.errors import ConfigError, DataError, ShapeError, one_of
-from seqloom.files import Source
+from seqloom.files import Source, cache_folder
 from seqloom.text import vector_store, vector_writers
 from seqloom.text.vector_files import FORMATS, Block, Rows, detect_format, read_blocks
 
@@ -244,7 +244,7 @@ def read_vectors(
     format = _known_format(path, format)
     if cache is not None and Path(path).is_file() and Path(path).stat().st_size > LARGE_BYTES:
         source = vector_store.describe_source(path, format)
-        folder = vector_store.cache_folder() if fspath(cache) == "auto" else cache
+        folder = cache_folder() / "vectors" if fspath(cache) == "auto" else cache
         place = vector_store.cached_place(folder, source)
         ready = vector_store.holds_source(place, source)
         if not ready and only is None:

@@ -116,7 +116,7 @@ _BLANK = re.compile(r"\s")
 
 def _load_rjieba() -> Segmenter:
     try:
-        import rjieba  # noqa: PLC0415 (its dictionary takes a moment to load)
+        import rjieba
     except ModuleNotFoundError:
         raise BackendError(
             "Chinese words need rjieba, which is not installed; pip install rjieba, or prepare "

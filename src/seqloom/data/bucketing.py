@@ -1,0 +1,180 @@
+"""Which examples go into which batch: by length, in an order that is a pure function of numbers.
+
+Epoch e of a data set of N examples is cut like this. A keyed permutation of 0..N-1, computed where
+it is needed and never stored, gives the order. It is read in pools of `pool` batches; each pool is
+sorted by length and cut into batches, and the batches of the pool are shuffled. So the batch at any
+step of any epoch can be had at once, memory does not grow with the data, and neighbours in a batch
+are of nearly equal length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from seqloom.data.batches import Batch, EncodedData
+from seqloom.errors import ConfigError
+
+Index = NDArray[np.int64]
+
+ROUNDS = 6  # of the Feistel network; 4 suffice in theory (Luby and Rackoff 1988)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchConfig:
+    """How batches are cut.
+
+    Args:
+        batch_size: Examples in a batch, over all processes.
+        max_items: If given, batches are cut by size instead: at most so many items (tokens) with
+            the padding, and at most `batch_size` examples.
+        pool: How many batches are sorted by length together. More wastes less padding and mixes
+            lengths less.
+        shuffle: Whether the order changes from epoch to epoch; without it batches follow the
+            order of the data, which evaluation wants.
+        seed: What the order depends on besides the epoch.
+    """
+
+    batch_size: int = 32
+    max_items: int | None = None
+    pool: int = 128
+    shuffle: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "pool"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.max_items is not None and self.max_items < 1:
+            raise ConfigError(f"max_items must be at least 1, got {self.max_items}")
+        if self.seed < 0:
+            raise ConfigError(f"seed must not be negative, got {self.seed}")
+
+
+class Lengths(Protocol):
+    """What bucketing must know of a data set."""
+
+    def __len__(self) -> int: ...
+    def lengths(self, index: ArrayLike) -> NDArray[np.int64]:
+        """(B, fields): the lengths of the examples at these places."""
+        ...
+
+
+class Bucketing:
+    """The batches of a data set, epoch by epoch.
+
+    Args:
+        data: Anything with a length and lengths, usually `EncodedData`.
+        config: How batches are cut.
+
+    Example:
+        >>> from seqloom.data.ragged import Ragged
+        >>> data = EncodedData({"ids": Ragged.of([[1], [2, 3], [4], [5, 6]])})
+        >>> plan = Bucketing(data, BatchConfig(batch_size=2))
+        >>> sorted(i for batch in plan.indices(epoch=0) for i in batch.tolist())
+        [0, 1, 2, 3]
+    """
+
+    def __init__(self, data: Lengths, config: BatchConfig | None = None) -> None:
+        self.data, self.config = data, config or BatchConfig()
+        if not len(data):
+            raise ConfigError("there must be at least one example to batch, got none")
+
+    def indices(self, epoch: int, start: int = 0) -> Iterator[Index]:
+        """Yield the places of the examples of each batch of an epoch, from batch `start` on."""
+        size = self.config.batch_size * self.config.pool
+        pools = -(-len(self.data) // size)
+        first = 0
+        if self.config.max_items is None:  # every pool but the last has `pool` batches
+            first, start = divmod(start, self.config.pool)
+        for pool in range(first, pools):
+            batches = self._cut_pool(epoch, pool, size)
+            yield from batches[start:]
+            start = max(0, start - len(batches))
+
+    def num_batches(self, epoch: int = 0) -> int:
+        """How many batches an epoch has; with `max_items` it may differ between epochs."""
+        if self.config.max_items is None:
+            return -(-len(self.data) // self.config.batch_size)
+        return sum(1 for _ in self.indices(epoch))
+
+    def batches(
+        self, data: EncodedData, epoch: int, start: int = 0, *, rank: int = 0, world_size: int = 1
+    ) -> Iterator[Batch]:
+        """Yield the padded batches of an epoch; a process gets its share of each of them."""
+        for index in self.indices(epoch, start):
+            yield data.batch(index[rank::world_size])
+
+    def _cut_pool(self, epoch: int, pool: int, size: int) -> list[Index]:
+        config = self.config
+        order = np.arange(pool * size, min((pool + 1) * size, len(self.data)), dtype=np.int64)
+        if not config.shuffle:
+            return _cut(order, self.data.lengths(order), config)
+        order = permuted(order, len(self.data), seed=config.seed, epoch=epoch)
+        lengths = self.data.lengths(order)
+        # Equal lengths stay in the order of the permutation: lexsort is stable, its last key first.
+        by_length = np.lexsort(lengths.T[::-1])
+        batches = _cut(order[by_length], lengths[by_length], config)
+        shuffled = np.random.default_rng([config.seed, epoch, pool]).permutation(len(batches))
+        if config.max_items is None and len(order) % config.batch_size:
+            # Only the last pool ends in a short batch, and it stays at the end of the epoch, so
+            # that every step before it sees the same number of examples.
+            shuffled = np.append(shuffled[shuffled != len(batches) - 1], len(batches) - 1)
+        return [batches[i] for i in shuffled]
+
+
+def _cut(order: Index, lengths: NDArray[np.int64], config: BatchConfig) -> list[Index]:
+    if config.max_items is None:
+        return [order[i : i + config.batch_size] for i in range(0, len(order), config.batch_size)]
+    batches, begin = [], 0
+    longest = np.zeros(lengths.shape[1], np.int64)
+    for i, row in enumerate(lengths):
+        widest = np.maximum(longest, row)
+        many = i - begin + 1
+        if i > begin and (many > config.batch_size or many * widest.sum() > config.max_items):
+            batches.append(order[begin:i])
+            begin, widest = i, row
+        longest = widest
+    batches.append(order[begin:])
+    return batches
+
+
+def permuted(index: Index, size: int, *, seed: int, epoch: int) -> Index:
+    """Where a keyed permutation of 0..size-1 takes each entry of `index`.
+
+    A Feistel network on the smallest even number of bits that holds `size`, walked until it falls
+    below `size` (Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains").
+    """
+    half = max(1, ((size - 1).bit_length() + 1) // 2)
+    mask = np.uint64((1 << half) - 1)
+    keys = np.random.SeedSequence([seed, epoch]).generate_state(ROUNDS, np.uint64)
+    result = index.astype(np.uint64)
+    waiting = np.arange(len(result))
+    while len(waiting):
+        left, right = result[waiting] >> np.uint64(half), result[waiting] & mask
+        for key in keys:
+            left, right = right, left ^ (_mix(right ^ key) & mask)
+        moved = (left << np.uint64(half)) | right
+        result[waiting] = moved
+        waiting = waiting[moved >= size]
+    return result.astype(np.int64)
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of SplitMix64: every input bit moves every output bit."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def padding_waste(batches: Iterator[Batch]) -> float:
+    """The share of padded items in all items of the batches."""
+    real = padded = 0
+    for batch in batches:
+        real += batch.real_items
+        padded += batch.padded_items
+    return 1 - real / padded if padded else 0.0

@@ -1,0 +1,103 @@
+"""Data sets by name, as examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from seqloom.data.columns import read_conllu, read_tagged
+from seqloom.data.datasets import corpora
+from seqloom.data.datasets.catalog import find_dataset
+from seqloom.data.datasets.store import dataset_file
+from seqloom.data.fields import read_labeled, read_pairs
+from seqloom.data.lines import read_parallel, read_text, read_token_lines
+from seqloom.data.problems import OnError, Problems, Records
+from seqloom.data.questions import read_questions
+from seqloom.data.relations import read_relations
+from seqloom.data.rows import read_rows
+from seqloom.data.trees import read_trees
+from seqloom.errors import DataError
+
+READERS: dict[str, Callable[..., Records[Any]]] = {
+    "analogies": corpora.read_analogies,
+    "brown": corpora.read_brown,
+    "conllu": read_conllu,
+    "first-target": corpora.read_first_target,
+    "label-by-file": corpora.read_label_by_file,
+    "label-first": corpora.read_label_first,
+    "label-lines": corpora.read_label_lines,
+    "labeled": read_labeled,
+    "lines": corpora.read_every_text,
+    "lines-by-member": corpora.read_lines_by_member,
+    "numbered-labels": corpora.read_numbered_labels,
+    "pairs": read_pairs,
+    "parallel": read_parallel,
+    "pku": corpora.read_pku,
+    "poems": corpora.read_poems,
+    "questions": read_questions,
+    "relations": read_relations,
+    "rows": read_rows,
+    "scored-pairs": corpora.read_scored_pairs,
+    "tagged": read_tagged,
+    "text": read_text,
+    "text-by-member": corpora.read_text_by_member,
+    "token-lines": read_token_lines,
+    "trees": read_trees,
+}
+"""Every reader a split of the catalogue may name."""
+
+
+def open_dataset(
+    name: str,
+    split: str | None = None,
+    *,
+    variant: str | None = None,
+    on_error: OnError = "raise",
+) -> Records[Any]:
+    """Open one split of a data set that is on this machine.
+
+    What the examples are depends on the set: `Text`, `LabeledText`, `TaggedTokens`, `TextPair`,
+    `Question`, `Relation`, `Tree` or `Row`.
+
+    Args:
+        name: The data set.
+        split: "train", "valid", "test", ...; may be left out where there is one.
+        variant: One of several ways to read it (see the entry's notes); by default the first.
+        on_error: "raise" at the first malformed record, or "skip" and count. The records a set is
+            known to have wrong are skipped and counted either way.
+
+    Returns:
+        The records, read anew each time they are iterated.
+
+    Raises:
+        ConfigError: If the name, the split or the variant is unknown.
+        DataError: If a file is not on this machine (the message says how to get it), or the set
+            has files only.
+
+    Example:
+        >>> for example in open_dataset("sst", "train", variant="fine"):  # doctest: +SKIP
+        ...     print(example.label, example.text)
+    """
+    part = find_dataset(name).split(split, variant)
+    paths = [dataset_file(name, file) for file in part.files]
+    if part.faults and on_error == "raise":
+        records = READERS[part.reader](*paths, **part.options, on_error="skip")
+        return _without_known_faults(records, part.faults)
+    return READERS[part.reader](*paths, **part.options, on_error=on_error)
+
+
+def _without_known_faults(records: Records[Any], faults: int) -> Records[Any]:
+    """The records, which skip malformed ones, with an error if those are more than we know of."""
+
+    def read(problems: Problems) -> Iterator[Any]:
+        yield from records
+        problems.count, problems.mended = records.skipped, records.mended
+        problems.first.extend(records.problems)
+        if records.skipped > faults:
+            raise DataError(
+                f"has {records.skipped} malformed records, and {faults} are known; the first: "
+                f"{records.problems[0].message}",
+                records.name,
+            )
+
+    return Records(read, records.name)
