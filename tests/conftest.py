@@ -21,6 +21,9 @@ def shared_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of benchmark data; a test that needs it is skipped where it is not to be had."""
     place = Path(os.environ.get("SEQLOOM_DATA") or REPOSITORY.parent / "shared" / "data")
     if not (place / "MANIFEST.md").is_file():
-        pytest.skip(f"the benchmark data is not here: no MANIFEST.md in {place}")
+        message = f"the benchmark data is not here: no MANIFEST.md in {place}"
+        if os.environ.get("SEQLOOM_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
     monkeypatch.setenv("SEQLOOM_DATA", str(place))
     return place

@@ -30,7 +30,9 @@ def to_dict(config: object) -> dict[str, Any]:
     """Return a dataclass as nested plain values that JSON and TOML can hold."""
     if not is_dataclass(config) or isinstance(config, type):
         raise ConfigError(f"to_dict takes a dataclass instance, got {config!r}")
-    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}
+    return {
+        field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -57,7 +59,11 @@ def from_dict(cls: type[Config], values: Mapping[str, Any], *, where: str = "") 
         ConfigError: On an unknown or missing key or a value of the wrong type; and whatever the
             dataclass's own `__post_init__` raises.
     """
-    known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+    if not isinstance(values, Mapping):
+        raise ConfigError(
+            f"{f'setting {where!r}' if where else 'settings'} must be a table, got {values!r}"
+        )
+    known = {field.name: field for field in fields(cls) if field.init}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
     for key in values:
         if key not in known:
@@ -67,7 +73,7 @@ def from_dict(cls: type[Config], values: Mapping[str, Any], *, where: str = "") 
             )
     for name, field in known.items():
         required = field.default is MISSING and field.default_factory is MISSING
-        if required and field.init and name not in values:
+        if required and name not in values:
             raise ConfigError(f"setting '{prefix}{name}' must be given")
     hints = get_type_hints(cls)
     return cls(**{key: _convert(value, hints[key], prefix + key) for key, value in values.items()})
@@ -84,7 +90,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: PLR0912 (one ca
         if value in args and type(value) in {type(arg) for arg in args}:
             return value
         choices = ", ".join(repr(arg) for arg in args)
-        close = nearest(value, [a for a in args if isinstance(a, str)]) if value.__hash__ else ""
+        close = nearest(value, [arg for arg in args if isinstance(arg, str)])
         raise ConfigError(f"setting '{where}' must be one of {choices}, got {value!r}{close}")
     if is_dataclass(hint) and isinstance(hint, type):
         if isinstance(value, hint):
@@ -112,7 +118,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: PLR0912 (one ca
 
 def _convert_scalar(value: Any, hint: Any, where: str) -> Any:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is float and is_number:
+    if hint is float and is_number and not _overflows(value):
         return float(value)
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
@@ -127,6 +133,14 @@ def _convert_scalar(value: Any, hint: Any, where: str) -> Any:
         wanted = names.get(hint, getattr(hint, "__name__", str(hint)))
         raise ConfigError(f"setting '{where}' must be {wanted}, got {value!r}")
     return value
+
+
+def _overflows(number: float) -> bool:
+    try:
+        float(number)
+    except OverflowError:  # a whole number of more than 308 digits
+        return True
+    return False
 
 
 def _convert_union(value: Any, options: tuple[Any, ...], where: str) -> Any:
@@ -156,7 +170,7 @@ def load_toml(path: str | PathLike[str]) -> dict[str, Any]:
         raise ConfigError(f"{name}: no such file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read ({error})") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: is not TOML ({error})") from None
 
 
@@ -185,6 +199,7 @@ def apply_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict
 
 def _parse_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
         return text
+    return parsed["value"] if len(parsed) == 1 else text  # several lines are no value

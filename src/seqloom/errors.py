@@ -57,13 +57,15 @@ class DataError(SeqloomError):
         return f"{place}: {self.message}" if place else self.message
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known name nearest to `name`, or "" if none is near."""
+    if not isinstance(name, str):
+        return ""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def one_of(kind: str, name: str, known: Iterable[str]) -> str:
+def one_of(kind: str, name: object, known: Iterable[str]) -> str:
     """Return the message for an unknown `name`: what it is, the nearest known one, all of them."""
     names = sorted(known)
     return f"unknown {kind} {name!r}{nearest(name, names)} (known: {', '.join(names) or 'none'})"

@@ -2,15 +2,18 @@
 
 Epoch e of a data set of N examples is cut like this. A keyed permutation of 0..N-1, computed where
 it is needed and never stored, gives the order. It is read in pools of `pool` batches; each pool is
-sorted by length and cut into batches, and the batches of the pool are shuffled. So the batch at any
-step of any epoch can be had at once, memory does not grow with the data, and neighbours in a batch
-are of nearly equal length.
+sorted by length and cut into batches, the most wasteful of which are split until the pool's padding
+is within its limit, and the batches of the pool are shuffled. So memory does not grow with the
+data, any step of any epoch can be found without reading an example, and padding is bounded whatever
+the lengths are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -29,10 +32,12 @@ class BatchConfig:
     """How batches are cut.
 
     Args:
-        batch_size: Examples in a batch, over all processes.
-        max_items: If given, batches are cut by size instead: at most so many items (tokens) with
-            the padding, and at most `batch_size` examples.
-        pool: How many batches are sorted by length together. More wastes less padding and mixes
+        batch_size: Examples in a batch at most, over all processes.
+        max_items: If given, a batch also holds at most so many items (tokens) with the padding; an
+            example longer than that is a batch of its own.
+        max_waste: The share of padding among the items of a pool, 1 for no limit. To keep it,
+            batches whose lengths differ much are split, so an epoch has a few more of them.
+        pool: How many batches are sorted by length together. More splits fewer batches and mixes
             lengths less.
         shuffle: Whether the order changes from epoch to epoch; without it batches follow the
             order of the data, which evaluation wants.
@@ -41,6 +46,7 @@ class BatchConfig:
 
     batch_size: int = 32
     max_items: int | None = None
+    max_waste: float = 0.04
     pool: int = 128
     shuffle: bool = True
     seed: int = 0
@@ -51,6 +57,8 @@ class BatchConfig:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.max_items is not None and self.max_items < 1:
             raise ConfigError(f"max_items must be at least 1, got {self.max_items}")
+        if not 0 <= self.max_waste <= 1:
+            raise ConfigError(f"max_waste must lie in [0, 1], got {self.max_waste}")
         if self.seed < 0:
             raise ConfigError(f"seed must not be negative, got {self.seed}")
 
@@ -87,19 +95,13 @@ class Bucketing:
     def indices(self, epoch: int, start: int = 0) -> Iterator[Index]:
         """Yield the places of the examples of each batch of an epoch, from batch `start` on."""
         size = self.config.batch_size * self.config.pool
-        pools = -(-len(self.data) // size)
-        first = 0
-        if self.config.max_items is None:  # every pool but the last has `pool` batches
-            first, start = divmod(start, self.config.pool)
-        for pool in range(first, pools):
-            batches = self._cut_pool(epoch, pool, size)
+        for begin in range(0, len(self.data), size):
+            batches = self._cut_pool(epoch, begin, min(begin + size, len(self.data)))
             yield from batches[start:]
             start = max(0, start - len(batches))
 
-    def num_batches(self, epoch: int = 0) -> int:
-        """How many batches an epoch has; with `max_items` it may differ between epochs."""
-        if self.config.max_items is None:
-            return -(-len(self.data) // self.config.batch_size)
+    def num_batches(self, epoch: int) -> int:
+        """How many batches an epoch has; it may differ a little between epochs."""
         return sum(1 for _ in self.indices(epoch))
 
     def batches(
@@ -109,38 +111,70 @@ class Bucketing:
         for index in self.indices(epoch, start):
             yield data.batch(index[rank::world_size])
 
-    def _cut_pool(self, epoch: int, pool: int, size: int) -> list[Index]:
+    def _cut_pool(self, epoch: int, begin: int, end: int) -> list[Index]:
         config = self.config
-        order = np.arange(pool * size, min((pool + 1) * size, len(self.data)), dtype=np.int64)
+        order = np.arange(begin, end, dtype=np.int64)
         if not config.shuffle:
-            return _cut(order, self.data.lengths(order), config)
+            return [order[a:b] for a, b in _cut(self.data.lengths(order), config)]
         order = permuted(order, len(self.data), seed=config.seed, epoch=epoch)
         lengths = self.data.lengths(order)
-        # Equal lengths stay in the order of the permutation: lexsort is stable, its last key first.
-        by_length = np.lexsort(lengths.T[::-1])
-        batches = _cut(order[by_length], lengths[by_length], config)
-        shuffled = np.random.default_rng([config.seed, epoch, pool]).permutation(len(batches))
-        if config.max_items is None and len(order) % config.batch_size:
-            # Only the last pool ends in a short batch, and it stays at the end of the epoch, so
-            # that every step before it sees the same number of examples.
-            shuffled = np.append(shuffled[shuffled != len(batches) - 1], len(batches) - 1)
-        return [batches[i] for i in shuffled]
+        # By the longest field, then by each of them; equal ones stay in the order of the
+        # permutation, since lexsort is stable. Its last key counts first.
+        by_length = np.lexsort((*lengths.T[::-1], lengths.max(axis=1)))
+        order, lengths = order[by_length], lengths[by_length]
+        cuts = _split(_cut(lengths, config), lengths, config.max_waste)
+        shuffled = np.random.default_rng([config.seed, epoch, begin]).permutation(len(cuts))
+        return [order[slice(*cuts[i])] for i in shuffled]
 
 
-def _cut(order: Index, lengths: NDArray[np.int64], config: BatchConfig) -> list[Index]:
+def _cut(lengths: NDArray[np.int64], config: BatchConfig) -> list[tuple[int, int]]:
+    """Cut examples in the order they stand in: (begin, end) of each batch."""
+    total = len(lengths)
     if config.max_items is None:
-        return [order[i : i + config.batch_size] for i in range(0, len(order), config.batch_size)]
-    batches, begin = [], 0
+        edges = [*range(0, total, config.batch_size), total]
+        return list(pairwise(edges))
+    cuts, begin = [], 0
     longest = np.zeros(lengths.shape[1], np.int64)
     for i, row in enumerate(lengths):
         widest = np.maximum(longest, row)
         many = i - begin + 1
         if i > begin and (many > config.batch_size or many * widest.sum() > config.max_items):
-            batches.append(order[begin:i])
+            cuts.append((begin, i))
             begin, widest = i, row
         longest = widest
-    batches.append(order[begin:])
-    return batches
+    cuts.append((begin, total))
+    return cuts
+
+
+def _split(
+    cuts: list[tuple[int, int]], lengths: NDArray[np.int64], max_waste: float
+) -> list[tuple[int, int]]:
+    """Split the most wasteful batches, each where it saves most, until the waste is allowed."""
+    real = int(lengths.sum())
+    allowed = max_waste / (1 - max_waste) * real if max_waste < 1 else np.inf
+    waiting = [(-_padding(lengths[a:b]), a, b) for a, b in cuts]
+    heapify(waiting)
+    total = -sum(entry[0] for entry in waiting)
+    while total > allowed:
+        wasted, a, b = heappop(waiting)
+        rows = lengths[a:b]
+        # Padded items of rows[:k] and rows[k:] for every k, from running maxima of each field.
+        left = np.maximum.accumulate(rows)[:-1].sum(axis=1) * np.arange(1, b - a)
+        right = np.maximum.accumulate(rows[::-1])[:-1].sum(axis=1)[::-1] * np.arange(
+            b - a - 1, 0, -1
+        )
+        middle = a + 1 + int(np.argmin(left + right))
+        for part in ((a, middle), (middle, b)):
+            padding = _padding(lengths[slice(*part)])
+            heappush(waiting, (-padding, *part))
+            total += padding
+        total += wasted
+    return sorted((a, b) for _, a, b in waiting)
+
+
+def _padding(lengths: NDArray[np.int64]) -> int:
+    """How many items of padding a batch of these examples has."""
+    return int(len(lengths) * lengths.max(axis=0).sum() - lengths.sum())
 
 
 def permuted(index: Index, size: int, *, seed: int, epoch: int) -> Index:

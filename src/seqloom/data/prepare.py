@@ -25,6 +25,7 @@ from seqloom.data.prepared import (
     PreparedData,
     map_items,
 )
+from seqloom.data.problems import shown
 from seqloom.errors import ConfigError, DataError
 from seqloom.text.pipeline import TextPipeline
 from seqloom.text.subword import SubwordTokenizer
@@ -33,7 +34,7 @@ from seqloom.text.vocabulary import Specials, Vocabulary
 Example = Text | LabeledText | TaggedTokens | TextPair
 Progress = Callable[[int], None]
 
-BLOCK = 1 << 20  # items renumbered at once
+BLOCK = 1 << 16  # items renumbered at once
 KINDS: dict[type, Kind] = {
     Text: "text",
     LabeledText: "labeled",
@@ -128,7 +129,13 @@ def _split(example: Example, pipeline: TextPipeline) -> dict[str, Sequence[str]]
     if isinstance(example, LabeledText):
         return {"ids": pipeline.words(example.text), "labels": example.labels}
     if isinstance(example, TaggedTokens):
-        return {"tokens": example.tokens, "tags": example.tags}
+        if len(example.tokens) != len(example.tags):
+            raise DataError(
+                f"every token must have a tag, got {len(example.tokens)} tokens and "
+                f"{len(example.tags)} tags in {shown(example)}"
+            )
+        normalize = pipeline.config.normalizer
+        return {"tokens": [normalize(t).text for t in example.tokens], "tags": example.tags}
     return {"source": pipeline.words(example.source), "target": pipeline.words(example.target)}
 
 
@@ -147,8 +154,10 @@ class _TableWriter:
         kind = KINDS.get(type(example))
         if kind is None or self.kind not in (None, kind):
             wanted = self.kind or ", ".join(KINDS.values())
-            raise DataError(f"examples must be of kind {wanted}, got {example!r}")
+            raise DataError(f"examples must be of kind {wanted}, got {shown(example)}")
         if self.kind is None:
+            if kind == "tagged" and pipeline.subword is not None:
+                raise ConfigError("tagged tokens are words already, got unit='subword'")
             self.kind = kind
             for name, (vocabulary, end) in _fields(kind, self.config).items():
                 known = self.known.get(vocabulary)
@@ -261,11 +270,15 @@ class _Folder:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            self.working.rename(self.target)
-            return
-        shutil.rmtree(self.working, ignore_errors=True)
+            try:
+                self.working.rename(self.target)
+            except OSError as failure:
+                error = failure
+        if error is not None:
+            shutil.rmtree(self.working, ignore_errors=True)
         if isinstance(error, OSError):
-            raise DataError(f"cannot be written ({error.strerror})", self.target) from None
+            reason = error.strerror or error
+            raise DataError(f"cannot be written ({reason})", self.target) from error
 
 
 def _build(name: str, writers: Sequence[_ColumnWriter], config: PrepareConfig) -> Vocabulary:

@@ -20,13 +20,19 @@ from numpy.typing import NDArray
 from seqloom.config import from_dict
 from seqloom.data.batches import EncodedData
 from seqloom.data.ragged import Ragged
-from seqloom.errors import ConfigError, DataError
+from seqloom.errors import ConfigError, DataError, ShapeError
 from seqloom.text.pipeline import TextConfig, TextPipeline
 from seqloom.text.subword import SubwordTokenizer
 from seqloom.text.vocabulary import Vocabulary
 
 Kind = Literal["text", "labeled", "tagged", "pairs"]
 
+COLUMNS: dict[Kind, set[str]] = {
+    "text": {"ids"},
+    "labeled": {"ids", "labels"},
+    "tagged": {"tokens", "tags"},
+    "pairs": {"source", "target"},
+}
 FORMAT = 1
 HEADER = "prepared.json"
 SUBWORD = "subword.json"
@@ -50,12 +56,18 @@ class PrepareConfig:
     ends: bool = True
     shared: bool = False
 
+    def __post_init__(self) -> None:
+        if self.min_count < 1:
+            raise ConfigError(f"min_count must be at least 1, got {self.min_count}")
+        if self.max_size is not None and self.max_size < 0:
+            raise ConfigError(f"max_size must not be negative, got {self.max_size}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """One field in the header file."""
 
-    dtype: str
+    dtype: Literal["int32", "uint8"]
     items: int
     vocabulary: str
     ragged: bool = True
@@ -104,7 +116,8 @@ class PreparedData:
         """Map a prepared directory into memory.
 
         Raises:
-            DataError: If it is not a prepared directory, or one that was cut or altered.
+            DataError: If it is not a prepared directory, or one that was cut or altered (the ids
+                themselves are not read, so a change among them goes unnoticed).
         """
         place = Path(directory)
         header = _read_header(place)
@@ -123,7 +136,7 @@ class PreparedData:
             if column.ragged:
                 flat = map_items(place / f"{name}.items", column.dtype, column.items)
                 offsets = map_items(place / f"{name}.offsets", "int64", header.examples + 1)
-                sequences[name] = Ragged(flat, offsets)
+                sequences[name] = _ragged(flat, offsets, place / f"{name}.offsets")
             else:
                 width = len(vocabularies[column.vocabulary])
                 flat = map_items(place / f"{name}.items", column.dtype, header.examples * width)
@@ -133,6 +146,15 @@ class PreparedData:
         )
         pipeline = TextPipeline(header.config.text, subword=subword)
         return cls(header, EncodedData(sequences, values), vocabularies, pipeline)
+
+
+def _ragged(flat: NDArray[Any], offsets: NDArray[np.int64], path: Path) -> Ragged:
+    try:
+        sequences = Ragged(flat, offsets)
+        sequences.check()
+    except (ShapeError, DataError) as error:
+        raise DataError(f"{error}; it was altered, prepare the data anew", path) from None
+    return sequences
 
 
 def _read_header(place: Path) -> Header:
@@ -154,6 +176,15 @@ def _read_header(place: Path) -> Header:
     for name in [*header.columns, *header.vocabularies]:
         if not name.isidentifier():
             raise DataError(f"{name!r} is no name of a field", place / HEADER)
+    if set(header.columns) != COLUMNS[header.kind] or header.examples < 1:
+        raise DataError(
+            f"data of kind {header.kind!r} must have examples and the columns "
+            f"{sorted(COLUMNS[header.kind])}, got {header.examples} of {sorted(header.columns)}",
+            place / HEADER,
+        )
+    for column in header.columns.values():
+        if column.vocabulary not in header.vocabularies:
+            raise DataError(f"there is no vocabulary {column.vocabulary!r}", place / HEADER)
     return header
 
 
@@ -162,8 +193,8 @@ def map_items(path: Path, dtype: str, items: int) -> NDArray[Any]:
     expected = items * np.dtype(dtype).itemsize
     try:
         size = path.stat().st_size
-    except FileNotFoundError:
-        raise DataError("is missing; prepare the data anew", path) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror}); prepare the data anew", path) from None
     if size != expected:
         raise DataError(
             f"must hold {expected:,} bytes, got {size:,}; it was cut or altered, prepare the data "

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from seqloom.errors import DataError, ShapeError
 
+BLOCK = 1 << 20  # offsets checked at once
+
 
 class Ragged:
     """N sequences end to end: sequence i is `flat[offsets[i]:offsets[i + 1]]`.
@@ -39,7 +41,7 @@ class Ragged:
         if dtype is None:
             whole = all(np.issubdtype(a.dtype, np.integer) for a in arrays if a.size)
             dtype = np.int32 if whole else np.float32
-        widths = {array.shape[1:] for array in arrays if array.size}
+        widths = {array.shape[1:] for array in arrays if len(array)}
         if len(widths) > 1:
             raise ShapeError(f"vectors of all sequences must be of one width, got {sorted(widths)}")
         width = next(iter(widths), ())
@@ -47,7 +49,12 @@ class Ragged:
         np.cumsum([len(array) for array in arrays], out=offsets[1:])
         flat = np.empty((int(offsets[-1]), *width), dtype)
         for array, start in zip(arrays, offsets[:-1], strict=True):
-            flat[start : start + len(array)] = array
+            if len(array):
+                flat[start : start + len(array)] = array
+                if dtype is np.int32 and not np.array_equal(
+                    flat[start : start + len(array)], array
+                ):
+                    raise ShapeError(f"ids must fit into 32 bits, got {array.max()}; give a dtype")
         return cls(flat, offsets)
 
     def __len__(self) -> int:
@@ -68,6 +75,8 @@ class Ragged:
         if index is None:
             return np.diff(self.offsets)
         places = np.asarray(index, np.int64)
+        if places.size and not 0 <= places.min() <= places.max() < len(self):
+            raise IndexError(f"places must lie in 0..{len(self) - 1}, got {places}")
         found: NDArray[np.int64] = self.offsets[places + 1] - self.offsets[places]
         return found
 
@@ -83,5 +92,8 @@ class Ragged:
 
     def check(self) -> None:
         """Raise `DataError` if the offsets do not rise: a file that was altered."""
-        if len(self.offsets) > 1 and int(np.diff(self.offsets).min()) < 0:
-            raise DataError("the offsets of stored sequences do not rise; prepare the data anew")
+        for start in range(0, len(self), BLOCK):
+            steps = np.diff(self.offsets[start : start + BLOCK + 1])
+            if steps.min() < 0:
+                fall = start + int(np.argmin(steps))
+                raise DataError(f"the offsets of stored sequences must rise, got a fall at {fall}")

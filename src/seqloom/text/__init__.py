@@ -7,6 +7,7 @@ from seqloom.text.pipeline import TextConfig, TextPipeline
 from seqloom.text.sentences import split_sentences
 from seqloom.text.subword import SubwordTokenizer
 from seqloom.text.tokens import Span, Tokenizer, Tokens
+from seqloom.text.vectors import WordVectors, read_vectors, write_vectors
 from seqloom.text.vocabulary import Specials, Vocabulary
 from seqloom.text.words import (
     CharacterTokenizer,
@@ -30,8 +31,11 @@ __all__ = [
     "Vocabulary",
     "WhitespaceTokenizer",
     "WordTokenizer",
+    "WordVectors",
     "detect_language",
     "embed",
     "one_hot",
+    "read_vectors",
     "split_sentences",
+    "write_vectors",
 ]

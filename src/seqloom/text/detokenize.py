@@ -34,7 +34,7 @@ def detokenize_english(words: Sequence[str]) -> str:
         opening = word == '"' and not quoted
         if word == '"':
             quoted = not quoted
-        glue = word in _NO_BLANK_AFTER or opening
+        glue = word in _NO_BLANK_AFTER or opening or word.endswith("$")
     return "".join(pieces)
 
 

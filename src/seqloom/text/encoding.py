@@ -43,6 +43,8 @@ def embed(ids: ArrayLike, weight: NDArray[np.floating]) -> NDArray[np.floating]:
     Returns:
         An array of the shape of `ids` with one more axis of length D.
     """
+    if weight.ndim != 2:
+        raise ShapeError(f"weight must be of shape (D, V), got {weight.shape}")
     index = np.asarray(ids)
     _check_ids(index, weight.shape[1])
     vectors: NDArray[np.floating] = weight.T[index]

@@ -7,17 +7,19 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from seqloom.errors import ConfigError, one_of
 
 UnicodeForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 Form = Literal["none", UnicodeForm]
 
 _QUOTES = str.maketrans("‘’‚‛“”„‟′″«»", '\'\'\'\'""""\'"""')
-# Control characters but tab and line feed, zero-width blanks, byte-order marks, soft hyphens.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff]+")
+# Control characters that are no white space, zero-width blanks, byte-order marks, soft hyphens.
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff]+")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -56,7 +58,7 @@ class Normalized:
         texts, starts, ends = [], [], []
         for text, start, end in pieces:
             texts.append(text)
-            if len(text) == end - start:
+            if text == self.text[start:end]:
                 starts.append(np.arange(start, end))
                 ends.append(np.arange(start + 1, end + 1))
             else:
@@ -82,7 +84,7 @@ class Normalizer:
             becomes ","). See Unicode Standard Annex 15.
         lowercase: Whether to put letters into lower case.
         straight_quotes: Whether curly quotes become straight ones.
-        drop_controls: Whether control and zero-width characters go.
+        drop_controls: Whether zero-width characters and controls other than white space go.
         single_blanks: Whether runs of white space become one space and those at the ends go.
 
     Example:
@@ -97,20 +99,28 @@ class Normalizer:
     drop_controls: bool = False
     single_blanks: bool = False
 
+    def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            raise ConfigError(one_of("Unicode form", self.form, get_args(Form)))
+
     def __call__(self, text: str) -> Normalized:
         """Return the normalized text with its places."""
         result = Normalized(text, text)
-        if self.form != "none" and not unicodedata.is_normalized(self.form, text):
-            result = result.then(_unicode_pieces(text, self.form))
-        if self.drop_controls and _CONTROLS.search(result.text):
-            result = result.then(_substitute(_CONTROLS, lambda _: "", result.text))
+        if self.drop_controls and _CONTROLS.search(text):
+            result = result.then(_substitute(_CONTROLS, lambda _: "", text))
+        result = self._bring_to_form(result)
         if self.straight_quotes:
             result.text = result.text.translate(_QUOTES)
-        if self.lowercase:
-            result = _lowercase(result)
+        if self.lowercase:  # the form again: ǰ is one character, its capital is two
+            result = self._bring_to_form(_lowercase(result))
         if self.single_blanks:
             result = result.then(_blank_pieces(result.text))
         return result
+
+    def _bring_to_form(self, result: Normalized) -> Normalized:
+        if self.form == "none" or unicodedata.is_normalized(self.form, result.text):
+            return result
+        return result.then(_unicode_pieces(result.text, self.form))
 
 
 def _substitute(

@@ -11,8 +11,13 @@ from seqloom.text.tokens import Span
 
 _CLOSERS = "\"'”’)\\]}»」』）】》〉"
 # A stop, what closes with it, then white space: perhaps the end of an English sentence.
-_ENGLISH_END = re.compile(rf"(?:[.!?…]+|[。！？])[{_CLOSERS}]*(?=\s)|[。！？]+[{_CLOSERS}]*")
-_CHINESE_END = re.compile(rf"(?:[。！？!?]+|[.…]+(?=[{_CLOSERS}]+)|\.(?=\s))[{_CLOSERS}]*")
+# A run of stops is looked at once, from its first one, so that no text takes more than linear time.
+_ENGLISH_END = re.compile(
+    rf"(?:(?<![.!?…])[.!?…]++|[。！？])[{_CLOSERS}]*+(?=\s)|[。！？]++[{_CLOSERS}]*+"
+)
+_CHINESE_END = re.compile(
+    rf"(?:[。！？!?]++|(?<![.…])[.…]++(?=[{_CLOSERS}])|\.(?=\s))[{_CLOSERS}]*+"
+)
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"[\n\u2028\u2029]\s*")
 _LAST_WORD = re.compile(r"([^\W\d_]+(?:\.[^\W\d_]+)*)\.$")

@@ -60,7 +60,7 @@ class SubwordTokenizer:
             vocab_size: How many pieces, at least the 256 bytes and the specials.
             method: "bpe" merges the most frequent pair again and again; "unigram" starts from many
                 pieces and drops those a unigram model misses least.
-            specials: Pieces that are never split and come first, in this order.
+            specials: Pieces that are never split and come first, in this order; ASCII text.
             min_count: How often a pair must occur to be merged ("bpe" only).
         """
         from tokenizers import (
@@ -78,6 +78,10 @@ class SubwordTokenizer:
             raise ConfigError(
                 f"vocab_size must be at least {least} (256 bytes and the specials), "
                 f"got {vocab_size}"
+            )
+        if len(set(specials)) != len(specials) or not all(s and s.isascii() for s in specials):
+            raise ConfigError(
+                f"specials must be ASCII text, not empty and differ, got {list(specials)}"
             )
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         shared: dict[str, Any] = {
@@ -113,6 +117,10 @@ class SubwordTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these ids; ids of specials are written as they are spelled."""
+        size = len(self)
+        for id_ in ids:
+            if not 0 <= id_ < size:
+                raise DataError(f"ids must lie in 0..{size - 1}, got {id_}")
         text: str = self._backend.decode(list(ids), skip_special_tokens=False)
         return text
 
@@ -138,7 +146,7 @@ class SubwordTokenizer:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the tokenizer as one JSON file in the form of the `tokenizers` library."""
-        self._backend.save(str(path), pretty=False)
+        Path(path).write_text(self._backend.to_str(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SubwordTokenizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol, overload, runtime_checkable
 
 
@@ -67,6 +68,9 @@ class Tokens(Sequence[str]):
 
 def locate(source: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Find words that were read from `source` left to right with only blanks between them."""
+    ends = [*accumulate(map(len, words))]
+    if ends and ends[-1] == len(source):  # no blanks at all, as in most Chinese text
+        return [*pairwise([0, *ends])]
     spans, end, find = [], 0, source.find
     for word in words:
         start = find(word, end)

@@ -192,6 +192,8 @@ class Vocabulary:
     def decode(self, ids: ArrayLike) -> list[str]:
         """The words of ids; an id of a bucket is written `<bucket:3>`."""
         array = np.asarray(ids).reshape(-1)
+        if array.size and not np.issubdtype(array.dtype, np.integer):
+            raise DataError(f"ids must be whole numbers, got {array[0]!r}")
         if array.size and (array.min() < 0 or array.max() >= len(self)):
             wrong = array[(array < 0) | (array >= len(self))][0]
             raise DataError(f"ids must lie in 0..{len(self) - 1}, got {wrong}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, Protocol, get_args
 
 from seqloom.errors import BackendError, ConfigError, DataError, one_of
@@ -25,19 +26,23 @@ _LETTER = rf"[^\W_{CJK}]"  # a letter or digit of a script that puts blanks betw
 _WORD = rf"(?:{_LETTER}[{MARKS}]*+)++"
 _ABBREVIATION = f"(?:(?i:{'|'.join(sorted(ANY_CASE))})|{'|'.join(sorted(CAPITALIZED))})"
 
-# Alternatives are tried in order at each place; the first two settle nine words in ten.
+# Alternatives are tried in order at each place; the first two settle nine words in ten. A repeat
+# that may end in failure is bounded, so that no text takes more than linear time.
 ENGLISH_WORD = re.compile(
     rf"""
-    [A-Za-z]++(?![\w'’.@:&{MARKS}-])               # a plain word
+    [A-Za-z]++(?![\w'’.@:&${MARKS}-])              # a plain word
   | [^\w\s'’.@#\-`{MARKS}](?![{MARKS}])            # a lone symbol
   | (?:https?://|www\.)[^\s<>"{CJK}]*[\w/=\#&]     # an address
-  | [\w.+-]++@\w[\w-]*+(?:\.[\w-]++)++             # an electronic mail address
+  | [\w.+-]{{1,64}}+@\w[\w-]*+(?:\.[\w-]++)++      # an electronic mail address
   | (?=[A-Za-z]{{2,7}}\.(?!\w)){_ABBREVIATION}\.   # Mr.  etc.  Inc.
-  | (?:[A-Za-z]\.){{2,}}+(?!\w)                    # U.S.  e.g.
+  | (?:[A-Z][a-z]?\.|[a-z]\.){{2,9}}+(?!\w)(?:-{_WORD})*+      # U.S.  e.g.  Ph.D.  U.S.-based
+  | [A-HJ-Z]\.(?=\s+[A-Z])                         # F. of John F. Kennedy
+  | [A-Z]{{1,2}}\$(?=\d)                           # US$ of US$5
   | {_LETTER}+?(?=[nN]{_APOSTROPHE}[tT](?!\w))     # do of don't
   | [nN]{_APOSTROPHE}[tT](?!\w)                    # n't
   | {_CLITIC}
-  | \d++(?:[.,:/]\d++)++(?!\w)                     # 3,000.50  12:30  1/2
+  | \d++(?:[.,:/]\d++){{1,9}}+{_LETTER}*+(?:-{_WORD})*+        # 3,000.50  12:30pm  7.5-inch
+  | (?<![^\s(\["“$])[-.]\d++(?:[.,]\d++){{0,9}}+   # -5  .5
   | [@\#][^\W\d_]\w*+                              # a handle or a tag
   | {_WORD}(?:(?:(?!{_CLITIC}){_APOSTROPHE}|[-_&]){_WORD})*+   # o'clock  well-known  AT&T
   | \.\.++ | --++ | ``|''                          # an ellipsis, a dash, the Treebank's quotes
@@ -63,9 +68,12 @@ class WordTokenizer:
     English text is a word of its own. Chinese is cut by rjieba's dictionary and hidden Markov
     model, or by a `segmenter` of yours.
 
-    `detokenize(words(x)) == x` is promised for English typed in the usual way (one blank between
-    words, none before `,.;:!?)` or after `(`, double quotes in pairs, apostrophes inside words) and
-    for Chinese in which blanks stand only between two words of Latin letters or digits.
+    `detokenize(words(x)) == x` is promised for English typed in the usual way: one blank between
+    words, none before `,.;:!?%)]}` or an ellipsis, none after `([{$#`, none around a slash, double
+    quotes in pairs, apostrophes and hyphens inside words (`boys'` is not exact), stops inside words
+    only as in `U.S.`, `3.5` and addresses, dashes and other symbols between blanks. And for Chinese
+    in which blanks stand only between two words of ASCII letters or digits. With "auto", the
+    language of the words must be as clear as that of the text was.
 
     Args:
         language: "en", "zh", or "auto" to detect it for each text.
@@ -99,13 +107,11 @@ class WordTokenizer:
         return detokenize_chinese(words) if language == "zh" else detokenize_english(words)
 
     def _cut_chinese(self, text: str) -> list[str]:
-        if self._segmenter is None:
-            self._segmenter = _load_rjieba()
-        words = self._segmenter.cut(text)
-        if sum(map(len, words)) != len(text):
+        words = (self._segmenter or _rjieba()).cut(text)
+        if self._segmenter is not None and "".join(words) != text:
             raise DataError(
                 "a segmenter must return words that make up the text, blanks included; "
-                f"got {len(words)} words of {sum(map(len, words))} characters for {len(text)}"
+                f"got {words[:8]} for {text[:40]!r}"
             )
         blank = _BLANK.search(text)
         return words if blank is None else [word for word in words if not word.isspace()]
@@ -114,7 +120,8 @@ class WordTokenizer:
 _BLANK = re.compile(r"\s")
 
 
-def _load_rjieba() -> Segmenter:
+@cache
+def _rjieba() -> Segmenter:
     try:
         import rjieba
     except ModuleNotFoundError:
