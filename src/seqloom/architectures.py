@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from seqloom.errors import BackendError, ConfigError, one_of
@@ -28,6 +29,7 @@ class Architecture:
         config: Where its configuration lies, as "module:Class".
         model: Where its code lies, as "module:Class".
         extra: The extra that must be installed, if any.
+        preset: Settings the name stands for, which a user does not set.
     """
 
     task: str
@@ -36,9 +38,45 @@ class Architecture:
     config: str
     model: str
     extra: str | None = None
+    preset: Mapping[str, Any] = field(default_factory=dict)
 
 
-ARCHITECTURES: tuple[Architecture, ...] = ()
+_LM = "seqloom.models.recurrent_lm:RecurrentLM"
+_NEURAL = "neural"
+
+ARCHITECTURES: tuple[Architecture, ...] = (
+    Architecture(
+        "lm",
+        "nnlm",
+        "feed-forward network over the last words (Bengio 2003)",
+        "seqloom.models.nnlm:NNLMConfig",
+        "seqloom.models.nnlm:NNLM",
+        _NEURAL,
+    ),
+    Architecture(
+        "lm",
+        "rnn",
+        "simple recurrent network (Mikolov 2010)",
+        f"{_LM}Config",
+        _LM,
+        _NEURAL,
+        {"cell": "rnn"},
+    ),
+    Architecture(
+        "lm",
+        "lstm",
+        "long short-term memory (Zaremba 2014)",
+        f"{_LM}Config",
+        _LM,
+        _NEURAL,
+        {"cell": "lstm"},
+    ),
+)
+
+# Task -> where its estimator lies.
+TASKS: dict[str, str] = {
+    "lm": "seqloom.tasks.language_model:LanguageModel",
+}
 
 
 def architectures(task: str | None = None) -> list[Architecture]:

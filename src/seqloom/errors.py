@@ -31,6 +31,14 @@ class NotFittedError(SeqloomError):
     """A model was used before `fit` or `load`."""
 
 
+class TrainingError(SeqloomError):
+    """Training could not go on; the last good state is kept where there is a directory for it."""
+
+
+class Interrupted(SeqloomError):
+    """A signal stopped the training after a checkpoint was written."""
+
+
 class DownloadError(SeqloomError):
     """A file could not be fetched, or what came is not what was promised."""
 

@@ -89,6 +89,7 @@ class Bucketing:
 
     def __init__(self, data: Lengths, config: BatchConfig | None = None) -> None:
         self.data, self.config = data, config or BatchConfig()
+        self._counted = -1, 0  # the last epoch whose batches were counted, and how many they are
         if not len(data):
             raise ConfigError("there must be at least one example to batch, got none")
 
@@ -102,7 +103,9 @@ class Bucketing:
 
     def num_batches(self, epoch: int) -> int:
         """How many batches an epoch has; it may differ a little between epochs."""
-        return sum(1 for _ in self.indices(epoch))
+        if self._counted[0] != epoch:
+            self._counted = epoch, sum(1 for _ in self.indices(epoch))
+        return self._counted[1]
 
     def batches(
         self, data: EncodedData, epoch: int, start: int = 0, *, rank: int = 0, world_size: int = 1

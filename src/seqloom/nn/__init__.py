@@ -1,0 +1,1 @@
+"""Layers: what models are made of."""

@@ -1,0 +1,155 @@
+"""Settings of the training loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from seqloom.data.bucketing import BatchConfig
+from seqloom.errors import ConfigError
+
+OptimizerName = Literal["sgd", "momentum", "adagrad", "adadelta", "adam", "adamw", "lbfgs"]
+ScheduleName = Literal["constant", "step", "cosine", "plateau", "noam"]
+Averaging = Literal["none", "ema", "uniform"]
+Precision = Literal["fp32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """What moves the weights.
+
+    Args:
+        name: "sgd", "momentum" (0.9 unless `momentum` says otherwise), "adagrad", "adadelta",
+            "adam", "adamw" (decay apart from the gradient), or "lbfgs" (for small convex problems
+            given as one batch; it runs to convergence in one step).
+        rate: The learning rate, before the schedule.
+        momentum: Of "momentum".
+        betas: Of "adam" and "adamw".
+        weight_decay: Added to the gradient; for "adamw" taken from the weights.
+    """
+
+    name: OptimizerName = "adam"
+    rate: float = 1e-3
+    momentum: float = 0.9
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0:
+            raise ConfigError(f"optimizer.rate must be positive, got {self.rate}")
+        if self.weight_decay < 0:
+            raise ConfigError(
+                f"optimizer.weight_decay must not be negative, got {self.weight_decay}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    r"""How the learning rate changes; every schedule may begin with a linear warm-up.
+
+    Args:
+        name: "constant"; "step" (times `factor` every `every` epochs, after `after` of them);
+            "cosine" (down to `floor` times the rate at the end); "plateau" (times `factor` when the
+            metric has not improved for `patience` evaluations); "noam", that is
+            $\min(t^{-1/2}, t w^{-3/2}) / w^{-1/2}$, which peaks at the rate after `warmup` = w
+            steps (Vaswani et al. 2017, section 5.3, scaled so that the peak is 1).
+        warmup: Steps over which the rate rises from 0.
+        factor: Of "step" and "plateau".
+        every: Epochs between two steps of "step".
+        after: Epochs before the first of them.
+        patience: Evaluations without improvement before "plateau" acts.
+        floor: The least share of the rate.
+    """
+
+    name: ScheduleName = "constant"
+    warmup: int = 0
+    factor: float = 0.5
+    every: int = 1
+    after: int = 0
+    patience: int = 0
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.warmup < 0 or self.every < 1 or self.after < 0 or self.patience < 0:
+            raise ConfigError(
+                "schedule.warmup, after and patience must not be negative and every at least 1, "
+                f"got {self.warmup}, {self.after}, {self.patience} and {self.every}"
+            )
+        if not 0 < self.factor <= 1 or not 0 <= self.floor <= 1:
+            raise ConfigError(
+                "schedule.factor must lie in (0, 1] and floor in [0, 1], "
+                f"got {self.factor} and {self.floor}"
+            )
+        if self.name == "noam" and self.warmup < 1:
+            raise ConfigError("schedule 'noam' needs warmup steps, got warmup=0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Everything the loop needs to know besides the model and its objective.
+
+    Args:
+        epochs: Passes over the training data.
+        max_steps: Stop after so many updates, if given.
+        batch: How batches are cut.
+        optimizer: What moves the weights.
+        schedule: How its rate changes.
+        clip_norm: Scale gradients so that their norm is at most this.
+        clip_value: Clip each gradient to [-value, value].
+        accumulate: Batches whose gradients are added before an update.
+        precision: "fp32", or "bf16" or "fp16" for the products (weights stay in fp32).
+        averaging: Evaluate and keep averaged weights: "ema" (decay `average_decay`) or "uniform"
+            (the mean since epoch `average_from`: averaged SGD, Polyak and Juditsky 1992).
+        average_decay: Of "ema".
+        average_from: Of "uniform", in epochs.
+        evaluate_every: Updates between two evaluations; by default once an epoch.
+        metric: Which metric decides; by default the objective's own.
+        patience: Stop after so many evaluations without improvement, if given.
+        save_every: Updates between two checkpoints besides those at evaluations, if given.
+        log_every: Updates between two lines of `metrics.jsonl`.
+        seed: Of everything random.
+        device: "auto", "cpu", "cuda", "cuda:1", ...
+        tensorboard: Whether to write TensorBoard files too.
+    """
+
+    epochs: int = 10
+    max_steps: int | None = None
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    clip_norm: float | None = None
+    clip_value: float | None = None
+    accumulate: int = 1
+    precision: Precision = "fp32"
+    averaging: Averaging = "none"
+    average_decay: float = 0.999
+    average_from: int = 0
+    evaluate_every: int | None = None
+    metric: str | None = None
+    patience: int | None = None
+    save_every: int | None = None
+    log_every: int = 50
+    seed: int = 0
+    device: str = "auto"
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "accumulate", "log_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"training.{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("max_steps", "evaluate_every", "patience", "save_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"training.{name} must be at least 1, got {value}")
+        for name in ("clip_norm", "clip_value"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ConfigError(f"training.{name} must be positive, got {value}")
+        if not 0 < self.average_decay < 1:
+            raise ConfigError(
+                f"training.average_decay must lie in (0, 1), got {self.average_decay}"
+            )
+        if self.seed < 0:
+            raise ConfigError(f"training.seed must not be negative, got {self.seed}")
+        if self.optimizer.name == "lbfgs" and self.accumulate > 1:
+            raise ConfigError("optimizer 'lbfgs' takes one batch a step, got accumulate > 1")

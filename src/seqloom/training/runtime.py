@@ -1,0 +1,99 @@
+"""Where a run computes: device, precision and processes, on torch alone.
+
+Several processes are those `torchrun` or `accelerate launch` started; both set the variables that
+`torch.distributed` reads. Every process holds the whole model and sees its share of each batch;
+gradients and counts are summed, so the result is that of one process with the same batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, distributed
+
+from seqloom.errors import BackendError
+from seqloom.training.config import Precision
+
+
+class Runtime:
+    """The device, precision and process group of one run.
+
+    Args:
+        device: "auto" takes a GPU where there is one.
+        precision: Of the products.
+    """
+
+    def __init__(self, device: str, precision: Precision) -> None:
+        self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = int(os.environ.get("RANK", "0")) if self.world_size > 1 else 0
+        self.device = _choose_device(device, self.world_size)
+        self.precision = precision
+        if precision == "fp16" and self.device.type == "cpu":
+            raise BackendError("precision 'fp16' needs a GPU; use 'bf16' or 'fp32' on a CPU")
+        if self.world_size > 1 and not distributed.is_initialized():
+            distributed.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16")
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and talks."""
+        return self.rank == 0
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The context in which a model runs."""
+        if self.precision == "fp32":
+            return nullcontext()
+        kind = torch.bfloat16 if self.precision == "bf16" else torch.float16
+        return torch.autocast(self.device.type, kind)
+
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.world_size > 1:
+            distributed.all_reduce(value)
+        return value
+
+    def sum_number(self, value: float) -> float:
+        """The sum of a number over all processes."""
+        if self.world_size == 1:
+            return float(value)
+        return float(self.sum(torch.tensor(float(value), device=self.device)))
+
+    def sum_gradients(self, weights: Iterable[Tensor]) -> None:
+        """Replace each gradient by its sum over all processes, in one message a dtype."""
+        if self.world_size == 1:
+            return
+        groups: dict[torch.dtype, list[Tensor]] = {}
+        for weight in weights:
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+            groups.setdefault(weight.grad.dtype, []).append(weight.grad)
+        for gradients in groups.values():
+            flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+            distributed.all_reduce(flat)
+            sizes = [gradient.numel() for gradient in gradients]
+            for gradient, piece in zip(gradients, flat.split(sizes), strict=True):
+                gradient.copy_(piece.view_as(gradient))
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.world_size > 1:
+            distributed.barrier()
+
+
+def _choose_device(name: str, world_size: int) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise BackendError(f"device must be 'auto', 'cpu' or 'cuda[:N]', got {name!r}") from None
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise BackendError(f"device {name!r} was asked for, but torch sees no GPU here")
+        if ":" not in name and world_size > 1:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    return device
