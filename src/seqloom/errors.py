@@ -35,7 +35,7 @@ class TrainingError(SeqloomError):
     """Training could not go on; the last good state is kept where there is a directory for it."""
 
 
-class Interrupted(SeqloomError):
+class StoppedError(SeqloomError):
     """A signal stopped the training after a checkpoint was written."""
 
 

@@ -88,9 +88,30 @@ def _decompressed(raw: IO[bytes]) -> IO[bytes]:
     return raw
 
 
+class _StandardInput(io.FileIO):
+    """A pipe may give its first bytes one by one, but what tells a compression is read whole."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stdin.fileno(), "rb", closefd=False)
+        self._begun = False
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        view = memoryview(buffer).cast("B")
+        size = more = super().readinto(view)
+        while size and more and not self._begun and _begins_magic(bytes(view[:size])):
+            more = super().readinto(view[size:])
+            size += more or 0
+        self._begun = True
+        return size
+
+
+def _begins_magic(head: bytes) -> bool:
+    return any(magic.startswith(head) and magic != head for magic in (_GZIP, _XZ, _ZSTD))
+
+
 def _open_raw(name: str) -> IO[bytes]:
     if name == "-":
-        return open(sys.stdin.fileno(), "rb", closefd=False)
+        return io.BufferedReader(_StandardInput())
     return Path(name).open("rb")
 
 

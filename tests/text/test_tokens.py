@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import any_text
 
 from seqloom.errors import DataError
 from seqloom.text import (
@@ -16,6 +15,7 @@ from seqloom.text import (
     WhitespaceTokenizer,
     WordTokenizer,
 )
+from texts import any_text
 
 LETTERWISE = {
     "en": WordTokenizer("en"),
@@ -131,6 +131,7 @@ class Fixed:
 def test_a_segmenter_of_ones_own_keeps_offsets_right(text):
     tokens = WordTokenizer("zh", Halves())(text)
     assert [text[a:b] for a, b in tokens.spans] == tokens.words
+    assert all(word and not word.isspace() for word in tokens)
 
 
 @pytest.mark.parametrize("words", [["中", "國"], ["中"], ["中", "国", "国"]])

@@ -141,9 +141,15 @@ class PreparedData:
                 width = len(vocabularies[column.vocabulary])
                 flat = map_items(place / f"{name}.items", column.dtype, header.examples * width)
                 values[name] = flat.reshape(header.examples, width)
-        subword = (
-            SubwordTokenizer.load(place / SUBWORD) if header.config.text.unit == "subword" else None
-        )
+        subword = None
+        if header.config.text.unit == "subword":
+            subword = SubwordTokenizer.load(place / SUBWORD)
+            for name in vocabularies.keys() & {"words", "source", "target"}:
+                if tuple(subword.pieces) != vocabularies[name].words:
+                    raise DataError(
+                        f"has other pieces than vocabulary {name!r}; prepare the data anew",
+                        place / SUBWORD,
+                    )
         pipeline = TextPipeline(header.config.text, subword=subword)
         return cls(header, EncodedData(sequences, values), vocabularies, pipeline)
 

@@ -28,6 +28,7 @@ class Windows:
         ids: (N,) token ids.
         batch_size: Lanes B, over all processes.
         window: Tokens T predicted a lane and step.
+        before: The id that stands before the first token, so that this one is predicted too.
         keep_rest: Whether the last tokens, too few for every lane, go into the first lanes; an
             evaluation needs every token, training does not.
 
@@ -38,17 +39,25 @@ class Windows:
     """
 
     def __init__(
-        self, ids: NDArray[Any], *, batch_size: int, window: int, keep_rest: bool = False
+        self,
+        ids: NDArray[Any],
+        *,
+        batch_size: int,
+        window: int,
+        before: int | None = None,
+        keep_rest: bool = False,
     ) -> None:
         if batch_size < 1 or window < 1:
             raise ConfigError(
                 f"batch_size and window must be at least 1, got {batch_size} and {window}"
             )
-        if len(ids) < 2:
-            raise DataError(f"a language model needs at least 2 tokens, got {len(ids)}")
-        self.ids, self.window = ids, window
-        self.lanes = min(batch_size, len(ids) - 1)
-        targets, rest = divmod(len(ids) - 1, self.lanes)
+        self.ids, self.window, self.before = ids, window, before
+        self._shift = 0 if before is None else 1
+        predicted = len(ids) - 1 + self._shift
+        if predicted < 1:
+            raise DataError(f"a language model needs a token to predict, got {len(ids)} tokens")
+        self.lanes = min(batch_size, predicted)
+        targets, rest = divmod(predicted, self.lanes)
         # Lane b predicts the tokens after starts[b] up to and including starts[b + 1].
         sizes = np.full(self.lanes, targets, np.int64)
         if keep_rest:
@@ -69,7 +78,10 @@ class Windows:
             lengths = np.minimum(ends - places, self.window) + 1
             lengths[lengths < 2] = 0  # a lane that has no token left to predict
             values = np.zeros((len(lanes), int(lengths.max(initial=0))), self.ids.dtype)
-            for row, place, length in zip(values, places, lengths, strict=True):
-                row[:length] = self.ids[place : place + length]
+            for row, place, length in zip(values, places - self._shift, lengths, strict=True):
+                begin = max(place, 0)
+                row[begin - place : length] = self.ids[begin : place + length]
+                if place < 0 and self.before is not None:
+                    row[0] = self.before
             first = np.full(len(lanes), step == 0)
             yield Batch(lanes, {"ids": Padded(values, lengths)}, {"begins": first})

@@ -14,8 +14,8 @@ _WORD = re.compile(rf"[^\W\d_{HAN}{KANA}{HANGUL}]+")
 _ENGLISH = frozenset(
     "the of and to a in is that it for was on are as with he be at by i this had not but from or "
     "have an they which you were her she his all we will there been one has their would what if so "
-    "no when who can more up out do my me your how about into than them it's don't then these did "
-    "some him its".split()
+    "no when who can more up out do my me your how about into than them then these did some him "
+    "its".split()
 )
 ENGLISH_SHARE = 0.15  # of English running words, at least so many are among the commonest
 CERTAIN_LENGTH = 12  # shorter texts may well hold none of those words

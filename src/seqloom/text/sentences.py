@@ -89,15 +89,19 @@ def _ends_english(text: str, begin: int, match: re.Match[str], end: int) -> bool
     first, rest = following.groups()
     if stop[0] in "!?":
         return not first.islower()
-    if first.islower():
-        return False  # "approx. five", "… and so on"
+    if first.islower() or first == ".":
+        return False  # "approx. five", "… and so on", ". . ."
     if stop != ".":
         return True  # an ellipsis, or a stop with a quote or bracket after it
+    if match.start() - begin < 9 and text[begin : match.start()].strip().isdigit():
+        return False  # "1. The first of a list"
     last = _LAST_WORD.search(text, max(begin, match.start() - 40), match.end())
     if last is None:
         return True
     word = last.group(1)
     lower = word.lower()
+    if word in ("No", "Nos") and first.isdigit():
+        return False
     if lower in TITLES and (word[0].isupper() or lower not in _LOWER_WORDS):
         return False
     dotted = "." in word and max(map(len, word.split("."))) <= 2  # U.S, e.g, Ph.D

@@ -144,9 +144,17 @@ class SubwordTokenizer:
             ids.append(id_)
         return self.decode(ids)
 
+    def to_bytes(self) -> bytes:
+        """The tokenizer as JSON in the form of the `tokenizers` library."""
+        text: str = self._backend.to_str()
+        return text.encode()
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the tokenizer as one JSON file in the form of the `tokenizers` library."""
-        Path(path).write_text(self._backend.to_str(), encoding="utf-8")
+        """Write the tokenizer as one JSON file."""
+        try:
+            Path(path).write_bytes(self.to_bytes())
+        except OSError as error:
+            raise DataError(f"cannot be written ({error.strerror})", path) from None
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SubwordTokenizer:

@@ -42,7 +42,7 @@ ENGLISH_WORD = re.compile(
   | [nN]{_APOSTROPHE}[tT](?!\w)                    # n't
   | {_CLITIC}
   | \d++(?:[.,:/]\d++){{1,9}}+{_LETTER}*+(?:-{_WORD})*+        # 3,000.50  12:30pm  7.5-inch
-  | (?<![^\s(\["“$])[-.]\d++(?:[.,]\d++){{0,9}}+   # -5  .5
+  | (?<![^\s([{{"“$])[-.]\d++(?:[.,]\d++){{0,9}}+   # -5  .5
   | [@\#][^\W\d_]\w*+                              # a handle or a tag
   | {_WORD}(?:(?:(?!{_CLITIC}){_APOSTROPHE}|[-_&]){_WORD})*+   # o'clock  well-known  AT&T
   | \.\.++ | --++ | ``|''                          # an ellipsis, a dash, the Treebank's quotes
@@ -72,8 +72,9 @@ class WordTokenizer:
     words, none before `,.;:!?%)]}` or an ellipsis, none after `([{$#`, none around a slash, double
     quotes in pairs, apostrophes and hyphens inside words (`boys'` is not exact), stops inside words
     only as in `U.S.`, `3.5` and addresses, dashes and other symbols between blanks. And for Chinese
-    in which blanks stand only between two words of ASCII letters or digits. With "auto", the
-    language of the words must be as clear as that of the text was.
+    in which blanks stand only between two words of ASCII letters or digits, unless the dictionary
+    cuts such a word (it knows `T恤`, so it finds it in `XT恤`). With "auto", the language of the
+    words must be as clear as that of the text was.
 
     Args:
         language: "en", "zh", or "auto" to detect it for each text.
@@ -113,11 +114,7 @@ class WordTokenizer:
                 "a segmenter must return words that make up the text, blanks included; "
                 f"got {words[:8]} for {text[:40]!r}"
             )
-        blank = _BLANK.search(text)
-        return words if blank is None else [word for word in words if not word.isspace()]
-
-
-_BLANK = re.compile(r"\s")
+        return [word for word in words if word and not word.isspace()]
 
 
 @cache

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.data.batches import Batch
-from seqloom.errors import ConfigError, Interrupted, TrainingError, one_of
+from seqloom.errors import ConfigError, StoppedError, TrainingError, one_of
 from seqloom.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from seqloom.training.config import TrainConfig
 from seqloom.training.objective import Objective
@@ -90,7 +90,7 @@ def train(
 
     Raises:
         TrainingError: If the loss is not finite; the last good checkpoint is kept.
-        Interrupted: On SIGINT or SIGTERM, after a checkpoint was written.
+        StoppedError: On SIGINT or SIGTERM, after a checkpoint was written.
     """
     run = _Run(model, objective, config, out)
     if not run.runtime.is_main:
@@ -323,9 +323,9 @@ class _Run:
     def _stop(self, signal: str) -> None:
         at = f"stopped by {signal} at update {self.state.step}"
         if self.out is None:
-            raise Interrupted(f"{at}; nothing was kept, since no directory was given")
+            raise StoppedError(f"{at}; nothing was kept, since no directory was given")
         self._save()
-        raise Interrupted(
+        raise StoppedError(
             f"{at}; all is kept in {self.out}; go on by resuming (seqloom train ... --resume, or "
             "resume=True)"
         )

@@ -1,0 +1,354 @@
+"""The model directory: one form for every model, written whole, checked when read.
+
+```
+NAME/
+  seqloom.json          format, task, architecture, settings, metrics, provenance, files with hashes
+  weights.safetensors   the weights
+  ...                   vocabularies and what else the task needs
+  README.md             the model card
+  NESTED/               a model this one contains, a directory of the same form
+```
+
+Nothing in it is ever unpickled. `seqloom.json` lists every file with its size and SHA-256 and
+closes with a digest of itself, so a directory that was cut, altered or put together from two is
+refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqloom import __version__
+from seqloom.errors import ConfigError, DataError, one_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = 1
+HEADER, WEIGHTS, CARD = "seqloom.json", "weights.safetensors", "README.md"
+TRAINING = "training"  # the folder of checkpoints inside a model directory
+MAX_HEADER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelHeader:
+    """What `seqloom.json` says besides the list of files.
+
+    Args:
+        task: The task, as the command line spells it.
+        architecture: The name in the table.
+        config: The architecture's full configuration.
+        settings: What else the task needs to be built again (text settings, labels, ...).
+        metrics: What it reached, by name.
+        provenance: Where it comes from: data, versions, seed, command.
+    """
+
+    task: str
+    architecture: str
+    config: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model directory that was read and found whole."""
+
+    place: Path
+    header: ModelHeader
+    models: Mapping[str, Path]
+
+    def json(self, name: str) -> Any:
+        """Return one of its JSON files."""
+        return json.loads((self.place / name).read_text(encoding="utf-8"))
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return its weights by name."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return load_file(self.place / WEIGHTS)
+        except (SafetensorError, OSError) as error:
+            raise DataError(f"is no weights file ({error})", self.place / WEIGHTS) from None
+
+
+def prepare_place(out: str | PathLike[str], *, resume: bool = False) -> Path:
+    """Return a directory a model may be trained into: new, empty, or one to resume in.
+
+    Raises:
+        DataError: If there is something else in its place, or it cannot be made.
+    """
+    place = Path(out)
+    training = place / TRAINING
+    if place.exists() and not place.is_dir():
+        raise DataError("is a file; name a directory", place)
+    if place.is_dir() and any(place.iterdir()) and not (resume and training.is_dir()):
+        if training.is_dir() and not (place / HEADER).exists():
+            raise DataError("holds a run that has not finished; resume it or remove it", place)
+        raise DataError("exists already; name a new directory or remove it", place)
+    try:
+        training.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be made ({error.strerror})", place) from None
+    return place
+
+
+def write_model(
+    out: str | PathLike[str],
+    header: ModelHeader,
+    weights: Mapping[str, Tensor] | None,
+    files: Mapping[str, Any],
+    models: Mapping[str, Path] | None = None,
+) -> Path:
+    """Write a model directory; `seqloom.json` comes last, so what is unfinished is never loaded.
+
+    Args:
+        out: A new directory, or one that a run was trained in.
+        header: What the model is.
+        weights: Its tensors, if it has any.
+        files: Further files: bytes, text, or anything JSON can hold, by plain name.
+        models: Model directories to copy in, by plain name.
+    """
+    place = Path(out)
+    if not (place / TRAINING).is_dir():
+        prepare_place(place)
+        (place / TRAINING).rmdir()
+    try:
+        if weights is not None:
+            _write_weights(place / WEIGHTS, weights)
+        for name, content in files.items():
+            _write_bytes(place / name, _as_bytes(content))
+        nested = {}
+        for name, source in (models or {}).items():
+            read_model(source)
+            shutil.rmtree(place / name, ignore_errors=True)
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns(TRAINING))
+            nested[name] = json.loads((place / name / HEADER).read_text(encoding="utf-8"))["digest"]
+        _write_bytes(place / CARD, model_card(header, weights).encode())
+        own = [*([WEIGHTS] if weights is not None else []), *files]
+        values: dict[str, Any] = {
+            "format": FORMAT,
+            "seqloom": __version__,
+            "task": header.task,
+            "architecture": header.architecture,
+            "config": header.config,
+            "settings": header.settings,
+            "metrics": header.metrics,
+            "provenance": header.provenance,
+            "files": {name: _describe(place / name) for name in sorted(own)},
+            "models": nested,
+        }
+        values["digest"] = _digest(values)
+        text = json.dumps(values, indent=1, ensure_ascii=False)
+        _write_bytes(place / HEADER, text.encode())
+    except OSError as error:
+        raise DataError(f"cannot be written ({error.strerror or error})", place) from None
+    return place
+
+
+def read_model(directory: str | PathLike[str]) -> StoredModel:
+    """Read a model directory's header and check that all it lists is there and unaltered.
+
+    Raises:
+        DataError: If anything about it is not right, in one line.
+    """
+    place = Path(directory)
+    values = _read_header(place)
+    for name, said in values["files"].items():
+        _check_name(name, place)
+        path = place / name
+        if not path.is_file():
+            raise DataError(f"{name} is missing from the model directory", place)
+        size = path.stat().st_size
+        if size != said["bytes"]:
+            raise DataError(f"must hold {said['bytes']:,} bytes, got {size:,}; it was cut", path)
+        if _describe(path) != said:
+            raise DataError("is not the file the model was saved with; it was altered", path)
+    models = {}
+    for name, digest in values["models"].items():
+        _check_name(name, place)
+        if _read_header(place / name)["digest"] != digest:
+            raise DataError("is not the model this one was saved with", place / name)
+        models[name] = read_model(place / name).place
+    header = ModelHeader(
+        task=values["task"],
+        architecture=values["architecture"],
+        config=values["config"],
+        settings=values["settings"],
+        metrics=values["metrics"],
+        provenance=values["provenance"],
+    )
+    return StoredModel(place, header, models)
+
+
+def find_model(name: str | PathLike[str]) -> Path:
+    """Return the directory of a model: a path, or the name of one that comes with the package."""
+    place = Path(name)
+    text = os.fspath(name)
+    if place.exists() or len(place.parts) > 1:
+        return place
+    shipped = shipped_models()
+    if text in shipped:
+        return shipped[text]
+    raise DataError(
+        f"no such directory, and no model of that name comes with the package: "
+        f"{one_of('model', text, shipped)}",
+        text,
+    )
+
+
+def shipped_models() -> dict[str, Path]:
+    """The models that come with the package, by name."""
+    root = resources.files("seqloom.resources").joinpath("models")
+    if not root.is_dir():
+        return {}
+    return {child.name: Path(str(child)) for child in root.iterdir() if child.is_dir()}
+
+
+def provenance(**facts: Any) -> dict[str, Any]:
+    """Return what should be known of how a model came about: versions, and the given facts."""
+    import torch
+
+    versions = {
+        "seqloom": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+    }
+    return {"versions": versions, **facts}
+
+
+def model_card(header: ModelHeader, weights: Mapping[str, Tensor] | None) -> str:
+    """Return the README of a model directory."""
+    parameters = sum(tensor.numel() for tensor in (weights or {}).values())
+    lines = [
+        f"# {header.task}: {header.architecture}",
+        "",
+        f"A Seqloom model of {parameters:,} numbers. Use it with `seqloom.load(DIR)`, or "
+        "`seqloom inspect DIR` on the command line.",
+        "",
+    ]
+    for title, table in (
+        ("Metrics", header.metrics),
+        ("Settings", header.config),
+        ("Provenance", header.provenance),
+    ):
+        if table:
+            rows = [f"| {key} | {_in_cell(value)} |" for key, value in table.items()]
+            lines += [f"## {title}", "", "| what | value |", "|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def _in_cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (Mapping, list, tuple)):
+        return "`" + json.dumps(value, ensure_ascii=False).replace("|", "\\|") + "`"
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _read_header(place: Path) -> dict[str, Any]:
+    path = place / HEADER
+    values: dict[str, Any]
+    try:
+        if path.stat().st_size > MAX_HEADER_BYTES:
+            raise DataError(f"is larger than {MAX_HEADER_BYTES:,} bytes", path)
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if (place / TRAINING).is_dir():
+            raise DataError("holds a run that has not finished; resume it", place) from None
+        what = "is not a model directory" if place.is_dir() else "no such directory"
+        raise DataError(f"{what} (there is no {HEADER})", place) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"is not a model's header ({error})", path) from None
+    found = values.get("format") if isinstance(values, dict) else None
+    if found != FORMAT:
+        raise DataError(
+            f"must have format {FORMAT}, got {found!r}; it was written by another version", path
+        )
+    needed = {"task", "architecture", "config", "settings", "metrics", "provenance"}
+    missing = (needed | {"files", "models", "digest"}) - set(values)
+    if missing:
+        raise DataError(f"lacks {', '.join(sorted(missing))}", path)
+    if _digest(values) != values["digest"]:
+        raise DataError("was edited after the model was saved; save the model anew", path)
+    return values
+
+
+def _check_name(name: str, place: Path) -> None:
+    if Path(name).name != name or name in ("", ".", ".."):
+        raise DataError(f"{name!r} is not a plain file name; it would leave the directory", place)
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    kept = {key: value for key, value in values.items() if key != "digest"}
+    text = json.dumps(kept, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": sha256}
+
+
+def _as_bytes(content: Any) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    if isinstance(content, str):
+        return content.encode()
+    return json.dumps(content, ensure_ascii=True).encode()
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    _check_name(path.name, path.parent)
+    beside = path.with_name(f".{path.name}.partial")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    beside = path.with_name(f".{path.name}.partial")
+    try:
+        save_file(plain, beside)
+        beside.replace(path)
+    except (OSError, SafetensorError) as error:
+        beside.unlink(missing_ok=True)
+        raise DataError(f"cannot be written ({error})", path) from None
+
+
+def load_weights(model: Any, stored: StoredModel) -> None:
+    """Put stored weights into a model that was built from the stored configuration."""
+    try:
+        model.load_state_dict(stored.weights())
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise DataError(f"does not fit the configuration ({first})", stored.place) from None
+
+
+def check_task(stored: StoredModel, task: str) -> None:
+    """Refuse a directory that holds a model of another task."""
+    if stored.header.task != task:
+        raise ConfigError(
+            f"{stored.place} holds a model of task {stored.header.task!r}, not {task!r}; "
+            "seqloom.load opens any of them"
+        )

@@ -1,0 +1,138 @@
+"""What a language model is trained for: the cross-entropy of the next word, state carried along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqloom.data.batches import Batch
+from seqloom.data.prepared import PreparedData
+from seqloom.data.windows import Windows
+from seqloom.errors import ConfigError
+from seqloom.metrics import perplexity
+from seqloom.nn.masking import lengths_to_mask
+
+EVALUATION_LANES = 16  # while training; a model's own `evaluate` reads a text in one lane
+
+
+class WindowLoss(NamedTuple):
+    """The loss of one window, how many words were predicted, and the state after it."""
+
+    total: Tensor
+    items: int
+    state: Any
+
+
+def window_loss(model: nn.Module, batch: Batch, state: Any) -> WindowLoss:
+    """Return the summed cross-entropy of the words of a window, each given those before it."""
+    ids = batch["ids"]
+    inputs, targets = ids.values[:, :-1], ids.values[:, 1:]  # (B, T)
+    lengths = (ids.lengths - 1).clamp(min=0)
+    output = model(inputs, lengths, state)
+    items = int(lengths.sum())
+    logits = output.logits
+    if items == targets.numel():
+        logits, targets = logits.flatten(0, 1), targets.flatten()
+    else:
+        mask = lengths_to_mask(lengths, targets.shape[1])
+        logits, targets = logits[mask], targets[mask]
+    total = functional.cross_entropy(logits.float(), targets, reduction="sum")
+    return WindowLoss(total, items, output.state)
+
+
+@torch.no_grad()
+def stream_loss(model: nn.Module, windows: Windows) -> tuple[float, int]:
+    """Return the loss in nats, summed over a whole stream, and how many words it is summed over."""
+    device = next(model.parameters()).device
+    total, items, state = 0.0, 0, None
+    for batch in windows.batches():
+        result = window_loss(model, batch.tensors(device), state)
+        total, items, state = total + float(result.total), items + result.items, result.state
+    return total, items
+
+
+class LanguageModelObjective:
+    """Windows of text in, cross-entropy out; the state goes from window to window.
+
+    Args:
+        model: Whose kind of state is carried.
+        train: The training text.
+        valid: The validation text, if there is one.
+        lanes: Parallel streams of training text.
+        window: Words a window.
+    """
+
+    metric = "perplexity"
+    higher_is_better = False
+
+    def __init__(
+        self,
+        model: Any,
+        train: PreparedData,
+        valid: PreparedData | None,
+        *,
+        lanes: int,
+        window: int,
+    ) -> None:
+        vocabulary = train.vocabularies["words"]
+        before = vocabulary[vocabulary.specials.eos]
+        ids = train.data.sequences["ids"].flat
+        self.windows = Windows(ids, batch_size=lanes, window=window, before=before)
+        self.valid = None
+        if valid is not None:
+            self.valid = Windows(
+                valid.data.sequences["ids"].flat,
+                batch_size=EVALUATION_LANES,
+                window=window,
+                before=before,
+                keep_rest=True,
+            )
+        self.state_type: Any = type(model.initial_state(1))
+        self.state: Any = None
+
+    def num_batches(self, epoch: int) -> int:  # noqa: ARG002 (all epochs are alike)
+        """How many windows an epoch has."""
+        return len(self.windows)
+
+    def batches(
+        self,
+        epoch: int,  # noqa: ARG002
+        start: int,
+        *,
+        rank: int,
+        world_size: int,
+    ) -> Iterator[Batch]:
+        """The windows from number `start` on; a process gets its share of the lanes."""
+        if self.windows.lanes < world_size:
+            raise ConfigError(
+                f"there must be a lane for each process, got {self.windows.lanes} lanes and "
+                f"{world_size} processes"
+            )
+        return self.windows.batches(start, rank=rank, world_size=world_size)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Any:
+        """The loss of a window, from where the window before it ended."""
+        from seqloom.training import LossOutput
+
+        state = None if bool(batch.values["begins"].all()) else self.state
+        result = window_loss(model, batch, state)
+        self.state = self.state_type(*(part.detach() for part in result.state))
+        return LossOutput(result.total, result.items)
+
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """The perplexity of the validation text."""
+        if self.valid is None:
+            return {}
+        return {"perplexity": perplexity(*stream_loss(model, self.valid))}
+
+    def carry(self) -> Mapping[str, Tensor]:
+        """The state, for a checkpoint."""
+        return {} if self.state is None else self.state._asdict()
+
+    def restore(self, carried: Mapping[str, Tensor]) -> None:
+        """Go on with the state of a checkpoint."""
+        self.state = self.state_type(**carried) if carried else None
