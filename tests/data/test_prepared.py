@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -13,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.data import prepare as prepare_module
 from seqloom.data.examples import LabeledText, Question, TaggedTokens, Text, TextPair
 from seqloom.data.prepare import prepare
 from seqloom.data.prepared import PrepareConfig, PreparedData
@@ -147,7 +147,7 @@ def test_any_words_come_back(tmp_path_factory, rows):
 
 
 def test_long_columns_are_renumbered_in_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(prepare_module, "BLOCK", 3)
+    monkeypatch.setattr(importlib.import_module("seqloom.data.prepare"), "BLOCK", 3)
     text = [Text(" ".join(str(i * k % 7) for i in range(10))) for k in range(5)]
     prepared = prepare(text, tmp_path / "out", PrepareConfig(ends=False))
     assert decoded(prepared, "ids") == [example.text.split() for example in text]

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from seqloom import __version__
-from seqloom.cli import data, demo, doctor, listing, prepare
+from seqloom.cli import data, demo, doctor, listing, prepare, train, use
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
@@ -26,6 +26,14 @@ app = typer.Typer(
 app.command("list")(listing.run)
 app.command("doctor")(doctor.run)
 app.command("prepare")(prepare.run)
+app.command("train")(train.run)
+app.command("check")(train.check)
+app.command("reproduce")(train.reproduce)
+app.command("evaluate")(use.evaluate)
+app.command("predict")(use.predict)
+app.command("score")(use.score)
+app.command("generate")(use.generate)
+app.command("inspect")(use.inspect)
 app.command("demo")(demo.run)
 app.add_typer(data.app, name="data")
 

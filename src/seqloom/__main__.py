@@ -1,0 +1,5 @@
+"""`python -m seqloom` is `seqloom`."""
+
+from seqloom.cli import main
+
+main()

@@ -1,0 +1,141 @@
+"""`seqloom train`, `check`, `reproduce`: from a recipe or options to a model directory."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqloom.cli.output import JsonOption, note, print_rows
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting, as model.hidden_size=650 or training.epochs=5."),
+]
+Fields = Annotated[
+    list[str] | None,
+    typer.Option("--field", help="Where a table holds what, as text=review or label=stars."),
+]
+RecipeName = Annotated[str | None, typer.Argument(help="A recipe: a TOML file or a name.")]
+
+
+def run(
+    recipe: RecipeName = None,
+    out: Annotated[Path | None, typer.Option(help="The model directory to make.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task; `seqloom list` names them.")] = None,
+    arch: Annotated[str | None, typer.Option(help="The architecture.")] = None,
+    train: Annotated[str | None, typer.Option(help="Training data: a file or NAME:SPLIT.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data.")] = None,
+    settings: Settings = None,
+    fields: Fields = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run in --out.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a model and save it, its checkpoints and its learning curve."""
+    if out is None:
+        raise typer.BadParameter("name the directory to make", param_hint="--out")
+    plan = _plan(recipe, task, arch, train, valid, settings, fields)
+    model = plan.estimator()
+    _fit(model, plan, out, resume=resume)
+    rows = [{"what": k, "value": v} for k, v in model.metrics_.items()]
+    print_rows(rows, as_json=as_json)
+    note(f"saved in {out}")
+
+
+def check(
+    recipe: RecipeName = None,
+    task: Annotated[str | None, typer.Option(help="The task.")] = None,
+    arch: Annotated[str | None, typer.Option(help="The architecture.")] = None,
+    train: Annotated[str | None, typer.Option(help="Training data: a file or NAME:SPLIT.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data.")] = None,
+    settings: Settings = None,
+    fields: Fields = None,
+) -> None:
+    """Build everything a run needs and make one update, to see that it would go."""
+    plan = _plan(recipe, task, arch, train, valid, settings, fields)
+    model = plan.estimator(max_steps=1)
+    _fit(model, plan, None, resume=False)
+    numbers = sum(weight.numel() for weight in model.model_.parameters())
+    typer.echo(f"ok: {plan.task} {plan.arch}, {numbers:,} parameters")
+
+
+def reproduce(
+    recipe: Annotated[
+        str | None, typer.Argument(help="A recipe; without one, they are listed.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many runs, each with its own seed.", min=1)] = 1,
+    out: Annotated[Path | None, typer.Option(help="Where to keep the models.")] = None,
+    settings: Settings = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with runs in --out.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a recipe and print what was reached beside what was published."""
+    from seqloom.tasks.recipe import load_recipe, shipped_recipes
+
+    if recipe is None:
+        rows = [{"recipe": n, "title": load_recipe(n).title} for n in shipped_recipes()]
+        print_rows(rows, as_json=as_json)
+        return
+    plan = load_recipe(recipe, settings)
+    results: list[dict[str, Any]] = []
+    for seed in range(seeds):
+        began = time.monotonic()
+        model = plan.estimator(seed=plan.training.get("seed", 0) + seed)
+        place = None if out is None else out / f"{Path(recipe).stem}-{seed}"
+        _fit(model, plan, place, resume=resume)
+        minutes = (time.monotonic() - began) / 60
+        row: dict[str, Any] = {"recipe": Path(recipe).stem, "seed": seed, **model.metrics_}
+        if plan.data.test is not None:
+            tested = _evaluate(model, plan.data.test, plan.data.fields)
+            row |= {f"test_{name}": value for name, value in tested.items()}
+        if plan.published is not None:
+            published = plan.published
+            reached = row.get(f"test_{published.metric}")
+            row["published"] = published.value
+            if reached is not None:
+                good = (
+                    reached >= published.value if published.at_least else reached <= published.value
+                )
+                row["reached"] = good
+        results.append({**row, "minutes": minutes})
+    print_rows(results, as_json=as_json, title=plan.title)
+    if plan.published is not None:
+        note(f"published: {plan.published.source}")
+
+
+def _plan(
+    recipe: str | None,
+    task: str | None,
+    arch: str | None,
+    train: str | None,
+    valid: str | None,
+    settings: list[str] | None,
+    fields: list[str] | None,
+) -> Any:
+    from seqloom.config import apply_overrides
+    from seqloom.tasks.recipe import load_recipe, read_recipe
+
+    if recipe is not None:
+        if any(option is not None for option in (task, arch, train, valid)):
+            raise typer.BadParameter("a recipe names task, arch and data itself; use --set")
+        return load_recipe(recipe, settings)
+    for name, value in (("--task", task), ("--arch", arch), ("--train", train)):
+        if value is None:
+            raise typer.BadParameter("give it, or a recipe", param_hint=name)
+    data = {"train": train, "fields": apply_overrides({}, fields or [])}
+    if valid is not None:
+        data["valid"] = valid
+    return read_recipe({"task": task, "arch": arch, "data": data}, settings)
+
+
+def _fit(model: Any, plan: Any, out: Path | None, *, resume: bool) -> None:
+    data = plan.data
+    options = {"fields": data.fields} if data.fields else {}
+    model.fit(data.train, valid=data.valid, out=out, resume=resume, **options)
+
+
+def _evaluate(model: Any, data: str, fields: dict[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = model.evaluate(data, **({"fields": fields} if fields else {}))
+    return found

@@ -1,0 +1,124 @@
+"""`seqloom evaluate`, `predict`, `score`, `generate` and `inspect`: using a model directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from seqloom.cli.output import JsonOption, note, print_rows
+
+Model = Annotated[str, typer.Argument(help="A model directory, or the name of a shipped model.")]
+Input = Annotated[str, typer.Argument(help="A file with one input a line; - for stdin.")]
+
+
+def evaluate(
+    model: Model,
+    data: Annotated[str, typer.Argument(help="Data: a file or NAME:SPLIT.")],
+    fields: Annotated[
+        list[str] | None, typer.Option("--field", help="Where a table holds what, as text=review.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a model on data with known answers."""
+    from seqloom.config import apply_overrides
+    from seqloom.tasks import load
+
+    options = {"fields": apply_overrides({}, fields)} if fields else {}
+    metrics = load(model).evaluate(data, **options)
+    print_rows([{"what": k, "value": v} for k, v in metrics.items()], as_json=as_json)
+
+
+def predict(model: Model, data: Input = "-", as_json: JsonOption = False) -> None:
+    """Predict for each line: a class, a number, the next word."""
+    from seqloom.tasks import load
+
+    _print_each(load(model).predict_lines(list(_lines(data))), as_json=as_json)
+
+
+def score(model: Model, data: Input = "-", as_json: JsonOption = False) -> None:
+    """Print the log-probability (natural logarithm) and the perplexity of each line."""
+    scores = _language_model(model).score(list(_lines(data)))
+    rows = (
+        {"log_prob": s.total, "perplexity": s.perplexity, "unknown": sum(s.unknown), "text": s.text}
+        for s in scores
+    )
+    _print_each(rows, as_json=as_json)
+
+
+def generate(
+    model: Model,
+    prompt: Annotated[str, typer.Argument(help="The beginning to go on from.")] = "",
+    max_words: Annotated[int, typer.Option(help="How many words to add at most.")] = 50,
+    temperature: Annotated[float, typer.Option(help="0 for the likeliest word each time.")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Choose among the k likeliest words; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of chance.")] = 0,
+    number: Annotated[int, typer.Option("--number", "-n", help="How many texts.", min=1)] = 1,
+) -> None:
+    """Write text with a language model."""
+    writer = _language_model(model)
+    for i in range(number):
+        text = writer.generate(
+            prompt, max_words=max_words, temperature=temperature, top_k=top_k, seed=seed + i
+        )
+        typer.echo(text)
+
+
+def inspect(model: Model, as_json: JsonOption = False) -> None:
+    """Show what a model directory holds: task, settings, metrics, and every weight."""
+    from seqloom.tasks import load
+    from seqloom.tasks.directory import find_model, read_model
+
+    header = read_model(find_model(model)).header
+    weights = [
+        {"weight": name, "shape": list(tensor.shape), "numbers": tensor.numel()}
+        for name, tensor in load(model).model_.state_dict().items()
+    ]
+    if as_json:
+        facts = {"task": header.task, "architecture": header.architecture}
+        tables = {"config": header.config, "settings": header.settings, "metrics": header.metrics}
+        everything = {**facts, **tables, "provenance": header.provenance, "weights": weights}
+        typer.echo(json.dumps(everything, ensure_ascii=False, indent=1))
+        return
+    for title, table in (
+        (f"{header.task}: {header.architecture}", header.config),
+        ("settings", header.settings),
+        ("metrics", header.metrics),
+        ("provenance", header.provenance),
+    ):
+        print_rows([{"what": k, "value": v} for k, v in table.items()], as_json=False, title=title)
+    print_rows(weights, as_json=False, title="weights")
+    note(f"{sum(row['numbers'] for row in weights):,} numbers in all")
+
+
+def _language_model(name: str) -> Any:
+    from seqloom.tasks.language_model import LanguageModel
+
+    return LanguageModel.load(name)
+
+
+def _lines(source: str) -> Iterator[str]:
+    from seqloom.data.sources import read_lines
+
+    for _, line in read_lines(source):
+        if line.strip():
+            yield line
+
+
+def _print_each(rows: Any, *, as_json: bool) -> None:
+    """Print a row a line: JSON lines, or tab-separated values under a header line."""
+    header = False
+    for row in rows:
+        if as_json:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+            continue
+        if not header:
+            typer.echo("\t".join(row))
+            header = True
+        typer.echo("\t".join(_cell(value) for value in row.values()))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\t", " ")

@@ -1,0 +1,114 @@
+"""Recipes: data, task, architecture, settings and the figure to reach, in one TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from seqloom.config import apply_overrides, from_dict, load_toml
+from seqloom.errors import ConfigError, one_of
+from seqloom.tasks.estimator import merge
+from seqloom.tasks.loading import task_class
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPlan:
+    """Which data a recipe uses: files, or "NAME:SPLIT" of named data sets.
+
+    Args:
+        train: To fit on.
+        valid: To choose on.
+        test: To report on, once.
+        fields: Where a table holds what, as `FieldNames` has it.
+    """
+
+    train: str
+    valid: str | None = None
+    test: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """The figure a recipe is measured by.
+
+    Args:
+        metric: Which metric on the test data.
+        value: The figure.
+        source: Paper and table.
+        at_least: Whether more is better.
+    """
+
+    metric: str
+    value: float
+    source: str
+    at_least: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A whole experiment.
+
+    Args:
+        task: The task, as the command line spells it.
+        arch: The architecture.
+        data: The data.
+        title: What it is, in a line.
+        model: Options of the architecture.
+        settings: Settings of the task (text, vocabulary, ...), each a top-level key of the file.
+        training: Settings of the loop.
+        published: The figure to reach.
+    """
+
+    task: str
+    arch: str
+    data: DataPlan
+    title: str = ""
+    model: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
+    published: Published | None = None
+
+    def estimator(self, **training: Any) -> Any:
+        """Return the estimator the recipe describes, some training settings replaced."""
+        return task_class(self.task)(
+            self.arch, **self.settings, training=merge(self.training, training), **self.model
+        )
+
+
+OWN_KEYS = ("task", "arch", "data", "title", "model", "training", "published")
+
+
+def read_recipe(values: Mapping[str, Any], overrides: list[str] | None = None) -> Recipe:
+    """Build a recipe from nested values; unknown keys are refused with the nearest known one."""
+    values = apply_overrides(values, overrides or [])
+    for needed in ("task", "arch"):
+        if needed not in values:
+            raise ConfigError(f"setting '{needed}' must be given")
+    known = [name for name in task_class(values["task"]).settings if name != "training"]
+    for key in values:
+        if key not in (*OWN_KEYS, *known):
+            raise ConfigError(one_of("setting", key, (*OWN_KEYS, *known)))
+    own = {key: value for key, value in values.items() if key in OWN_KEYS}
+    settings = {key: value for key, value in values.items() if key in known}
+    return from_dict(Recipe, {**own, "settings": settings})
+
+
+def load_recipe(name: str | PathLike[str], overrides: list[str] | None = None) -> Recipe:
+    """Load a recipe: a TOML file, or the name of one that comes with the package."""
+    text = fspath(name)
+    shipped = shipped_recipes()
+    path = Path(text) if Path(text).suffix == ".toml" or text not in shipped else shipped[text]
+    if not path.exists() and len(Path(text).parts) == 1 and not Path(text).suffix:
+        raise ConfigError(one_of("recipe", text, shipped))
+    return read_recipe(load_toml(path), overrides)
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes that come with the package, by name."""
+    folder = Path(str(resources.files("seqloom").joinpath("recipes")))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
