@@ -6,24 +6,29 @@ when it is first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqloom.tasks.classifier import Classifier as Classifier
     from seqloom.tasks.language_model import LanguageModel as LanguageModel
     from seqloom.tasks.loading import load as load
+    from seqloom.tasks.regressor import Regressor as Regressor
 
 __version__ = "0.1.0"
 
-__all__ = ["LanguageModel", "__version__", "load"]
+__all__ = ["Classifier", "LanguageModel", "Regressor", "__version__", "load"]
 
 _PLACES = {
-    "LanguageModel": "seqloom.tasks.language_model",
-    "load": "seqloom.tasks.loading",
+    "Classifier": "seqloom.tasks.classifier:Classifier",
+    "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
+    "Regressor": "seqloom.tasks.regressor:Regressor",
+    "load": "seqloom.tasks.loading:load",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
+        from seqloom.architectures import import_place
+
+        return import_place(_PLACES[name])
     raise AttributeError(f"module 'seqloom' has no attribute {name!r}")

@@ -42,6 +42,7 @@ class Architecture:
 
 
 _LM = "seqloom.models.recurrent_lm:RecurrentLM"
+_LINEAR = "seqloom.models.linear:Linear"
 _NEURAL = "neural"
 
 ARCHITECTURES: tuple[Architecture, ...] = (
@@ -71,11 +72,61 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         _NEURAL,
         {"cell": "lstm"},
     ),
+    Architecture(
+        "classify",
+        "softmax",
+        "softmax regression: one linear score a class (Theil 1969)",
+        f"{_LINEAR}ClassifierConfig",
+        _LINEAR,
+        _NEURAL,
+    ),
+    Architecture(
+        "classify",
+        "logistic",
+        "logistic regression, one class against the rest (Cox 1958)",
+        f"{_LINEAR}ClassifierConfig",
+        _LINEAR,
+        _NEURAL,
+    ),
+    Architecture(
+        "classify",
+        "perceptron",
+        "perceptron, learning from its mistakes (Rosenblatt 1958)",
+        "seqloom.models.perceptron:PerceptronConfig",
+        "seqloom.models.perceptron:Perceptron",
+        _NEURAL,
+    ),
+    Architecture(
+        "classify",
+        "mlp",
+        "multi-layer perceptron with rectified units (Rumelhart 1986)",
+        "seqloom.models.mlp:MLPConfig",
+        "seqloom.models.mlp:MLP",
+        _NEURAL,
+    ),
+    Architecture(
+        "regress",
+        "linear",
+        "least squares, with a ridge if wanted (Hoerl 1970)",
+        "seqloom.models.linear:LeastSquaresConfig",
+        _LINEAR,
+        _NEURAL,
+    ),
+    Architecture(
+        "regress",
+        "logistic",
+        "a logistic curve that grows to a limit (Verhulst 1838)",
+        "seqloom.models.logistic_curve:LogisticCurveConfig",
+        "seqloom.models.logistic_curve:LogisticCurve",
+        _NEURAL,
+    ),
 )
 
 # Task -> where its estimator lies.
 TASKS: dict[str, str] = {
     "lm": "seqloom.tasks.language_model:LanguageModel",
+    "classify": "seqloom.tasks.classifier:Classifier",
+    "regress": "seqloom.tasks.regressor:Regressor",
 }
 
 
@@ -121,5 +172,18 @@ def _load(entry: Architecture, place: str) -> Any:
             f"architecture {entry.name!r} needs {EXTRAS[extra]}, which is not installed; "
             f"pip install 'seqloom[{extra}]'"
         )
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    return import_place(place)
+
+
+def import_place(place: str) -> Any:
+    """Import what lies at "module:name"; a package of an extra that is missing is named."""
+    module, _, name = place.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        for extra, needed in EXTRAS.items():
+            if error.name == needed:
+                raise BackendError(
+                    f"{name} needs {needed}, which is not installed; pip install 'seqloom[{extra}]'"
+                ) from None
+        raise

@@ -15,8 +15,11 @@ class SeqloomError(Exception):
     """Base of the family: catch this to catch everything Seqloom raises on purpose."""
 
 
-class ConfigError(SeqloomError):
-    """A setting is unknown, of the wrong type, out of range, or contradicts another."""
+class ConfigError(SeqloomError, ValueError):
+    """A setting is unknown, of the wrong type, out of range, or contradicts another.
+
+    It is a `ValueError` as well, which is what scikit-learn's tools look for.
+    """
 
 
 class ShapeError(SeqloomError):
@@ -63,6 +66,21 @@ class DataError(SeqloomError):
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.path, self.line) if part is not None)
         return f"{place}: {self.message}" if place else self.message
+
+
+class InputError(DataError, ValueError):
+    """Data given in Python (an array, texts, labels) cannot be used as it is.
+
+    It is a `ValueError` as well, which is what scikit-learn's tools look for.
+    """
+
+
+class InputTypeError(InputError, TypeError):
+    """Data given in Python holds values of a type that cannot be used; a `TypeError` as well."""
+
+
+class NotSeparableWarning(UserWarning):
+    """A perceptron ended without having set the classes apart."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

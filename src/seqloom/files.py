@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator
@@ -137,6 +138,47 @@ def open_bytes(path: Source) -> Iterator[IO[bytes]]:
         raise DataError(f"the compressed data is damaged or cut off ({error})", name) from None
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror or error})", name) from None
+
+
+@contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """A path to write to; it takes the place of `path`, flushed to disk, when the block ends well.
+
+    So a kill at any moment leaves the old file or the new one. What is half written lies in a
+    folder of its own, with the temporary files a library may make there, and the next attempt
+    clears it. The file gets the permissions a plain new file has.
+    """
+    folder = path.with_name(f".{path.name}.partial")
+    beside = folder / path.name
+    _remove(folder)
+    try:
+        folder.mkdir()
+        beside.touch()
+        mode = beside.stat().st_mode
+        yield beside
+        beside.chmod(mode)
+        with beside.open("rb") as stream:
+            os.fsync(stream.fileno())
+        beside.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_file():
+        folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return  # elsewhere a folder cannot be opened
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def cache_folder() -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import seqloom
+from seqloom.cli import demo
 from seqloom.data import PreparedData
 
 SCRIPT = str(Path(sys.executable).with_name("seqloom"))
@@ -66,11 +67,20 @@ def test_doctor_reports_versions():
 
 
 def test_demo_counts_both_embedded_texts():
-    rows = {row["what"]: row for row in json.loads(run("demo", "--json").stdout)}
-    assert (rows["detected language"]["en"], rows["detected language"]["zh"]) == ("en", "zh")
+    rows = {row["what"]: row for row in demo.read_both()}
+    detected = rows["detected language"]
+    assert (detected["English"], detected["Chinese"]) == ("en", "zh")
     # Articles 1 to 30 stand in both texts.
-    assert rows["sentences"]["en"] > 90
-    assert rows["sentences"]["zh"] > 90
+    assert rows["sentences"]["English"] > 90
+    assert rows["sentences"]["Chinese"] > 90
+
+
+@pytest.mark.slow
+def test_the_whole_demo_ends_well():
+    result = run("demo")
+    assert result.returncode == 0, result.stderr
+    for words in ("lstm", "softmax", "perceptron", "明月"):
+        assert words in result.stdout
 
 
 def test_data_list_tells_what_is_here(shared_data):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 
 import pytest
@@ -164,10 +163,9 @@ def test_an_unknown_form_is_refused(form):
         Normalizer(form=form)
 
 
-def test_a_long_text_takes_linear_time():
+def test_a_long_text_is_read_in_one_go():
     text = "cafe\u0301 İ “ﬁne”\x00 \u3000" * 20_000
-    begin = time.perf_counter()
-    Normalizer(
+    normalizer = Normalizer(
         form="NFKC", lowercase=True, straight_quotes=True, drop_controls=True, single_blanks=True
-    )(text)
-    assert time.perf_counter() - begin < 10
+    )
+    assert normalizer(text).text.count("fine") == 20_000

@@ -56,7 +56,7 @@ def test_a_merge_is_learned_from_what_is_frequent():
 
 
 @pytest.mark.parametrize("method", TRAINED)
-@pytest.mark.parametrize("size", [300, 400, 1000])
+@pytest.mark.parametrize("size", [261, 300, 400, 1000])
 def test_there_are_never_more_pieces_than_asked_for(method, size):
     text = [" ".join(f"{a}{b}ing" for a in "bcdfgh" for b in "aeiou")] * 3
     trained = SubwordTokenizer.train(text, size, method=method, specials=SPECIALS)
@@ -89,6 +89,7 @@ def test_saved_and_loaded(pieces, tmp_path):
     [
         ({"vocab_size": 255}, "at least 256.*got 255"),
         ({"vocab_size": 257, "specials": ["<a>", "<b>"]}, "at least 258.*got 257"),
+        ({"vocab_size": 256, "method": "unigram"}, "at least 257 for 'unigram'.*got 256"),
         ({"vocab_size": 300, "method": "bbe"}, "unknown subword method 'bbe'; did you mean 'bpe'"),
         ({"vocab_size": 300, "specials": ["<a>", "<a>"]}, r"differ, got \['<a>', '<a>'\]"),
         ({"vocab_size": 300, "specials": [""]}, r"not empty.*got \[''\]"),

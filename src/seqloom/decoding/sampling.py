@@ -39,8 +39,8 @@ def sample(
         forbidden: Ids never to draw.
         generator: Where chance comes from.
     """
-    if temperature < 0:
-        raise ConfigError(f"temperature must not be negative, got {temperature}")
+    if not 0 <= temperature < torch.inf:
+        raise ConfigError(f"temperature must not be negative or infinite, got {temperature}")
     if max_length < 1 or top_k < 0:
         raise ConfigError(
             f"max_length must be positive and top_k not negative, got {max_length} and {top_k}"
@@ -52,12 +52,13 @@ def sample(
         scores = scores[0].float().cpu()
         scores[list(forbidden)] = -torch.inf
         if top_k:
-            least = scores.topk(min(top_k, len(scores))).values[-1]
-            scores = scores.masked_fill(scores < least, -torch.inf)
+            best = scores.topk(min(top_k, len(scores)))
+            scores = torch.full_like(scores, -torch.inf).scatter(0, best.indices, best.values)
         if temperature == 0:
             last = int(scores.argmax())
         else:
-            chances = torch.softmax(scores / temperature, dim=0)
+            # From the likeliest down, so that a low temperature leaves no 0 / 0.
+            chances = torch.softmax((scores - scores.max()) / temperature, dim=0)
             last = int(torch.multinomial(chances, 1, generator=generator))
         if last == stop:
             break

@@ -2,5 +2,14 @@
 
 from seqloom.metrics.classification import accuracy, confusion_matrix, f1_scores
 from seqloom.metrics.likelihood import bits_per, perplexity
+from seqloom.metrics.regression import mean_squared_error, r_squared
 
-__all__ = ["accuracy", "bits_per", "confusion_matrix", "f1_scores", "perplexity"]
+__all__ = [
+    "accuracy",
+    "bits_per",
+    "confusion_matrix",
+    "f1_scores",
+    "mean_squared_error",
+    "perplexity",
+    "r_squared",
+]

@@ -10,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from seqloom.errors import ConfigError
+from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput
 
 
@@ -92,6 +93,7 @@ class NNLM(nn.Module):
         state: NNLMState | None = None,
     ) -> LMOutput:
         """Score the word after each of `ids`, given those before it."""
+        check_lm_input(ids, lengths, state)
         B, _ = ids.shape
         context = self.config.order - 1
         words = torch.cat([(state or self.initial_state(B)).words, ids], dim=1)  # (B, C + T)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from seqloom.errors import ConfigError
+from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput
 
 
@@ -111,6 +112,7 @@ class RecurrentLM(nn.Module):
         state: RecurrentState | None = None,
     ) -> LMOutput:
         """Score the word after each of `ids`; on padding the scores mean nothing."""
+        check_lm_input(ids, lengths, state)
         B, T = ids.shape
         state = state or self.initial_state(B)
         x = self.dropout(self.embedding(ids))  # (B, T, D)

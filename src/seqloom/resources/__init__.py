@@ -1,14 +1,13 @@
-"""Small openly licensed texts that come with the package.
-
-`udhr.en.txt` and `udhr.zh.txt` are the Universal Declaration of Human Rights in English and
-Chinese (public domain).
-"""
+"""Small openly licensed texts that come with the package; `NOTICE` says where they are from."""
 
 from __future__ import annotations
 
 from importlib import resources
 
-TEXTS = {"en": "udhr.en.txt", "zh": "udhr.zh.txt"}
+ENGLISH, CHINESE = "udhr.en.txt", "udhr.zh.txt"  # the Universal Declaration of Human Rights
+SHAKESPEARE = "shakespeare.txt"  # lines of plays
+TANG = "tang.txt"  # a quatrain a line
+NAMES = "names.tsv"  # surnames and their languages
 
 
 def read_embedded(name: str) -> str:

@@ -16,22 +16,25 @@ from seqloom.data.prepare import prepare
 from seqloom.data.prepared import HEADER, PrepareConfig, PreparedData
 from seqloom.errors import DataError
 from seqloom.files import Source
+from seqloom.text.vocabulary import Vocabulary
 
 TextSource = Source | PreparedData | Iterable[str] | Iterable[Text]
 """A file, "NAME:SPLIT", a prepared directory, or texts."""
 
 
 @contextmanager
-def working_folder(place: Path | None) -> Iterator[Path]:
+def working_folder(place: Path | None, *, is_main: bool = True) -> Iterator[Path]:
     """A folder for prepared data: kept beside the checkpoints until the run ends, or temporary."""
     if place is None:
         with tempfile.TemporaryDirectory(prefix="seqloom-") as temporary:
             yield Path(temporary)
         return
     folder = place / "data"
-    folder.mkdir(exist_ok=True)
+    if is_main:
+        folder.mkdir(exist_ok=True)
     yield folder
-    shutil.rmtree(folder)  # only after the block ended well: a run that resumes needs it
+    if is_main:
+        shutil.rmtree(folder)  # only after the block ended well: a run that resumes needs it
 
 
 def prepared_text(
@@ -42,13 +45,33 @@ def prepared_text(
     like: PreparedData | None = None,
 ) -> PreparedData:
     """Return texts as prepared data under `out`; what an interrupted run prepared is used again."""
-    if isinstance(source, PreparedData):
-        return _checked(source, like)
-    if isinstance(source, (str, PathLike)) and (Path(fspath(source)) / HEADER).is_file():
-        return _checked(PreparedData.open(source), like)
+    given = already_prepared(source, None if like is None else like.vocabularies["words"])
+    if given is not None:
+        return given
     if out.is_dir():
         return PreparedData.open(out)
     return prepare(text_examples(source), out, config, like=like)
+
+
+def already_prepared(source: Any, vocabulary: Vocabulary | None) -> PreparedData | None:
+    """Return a source that is prepared text already, or None.
+
+    Raises:
+        DataError: If it is not text, or not numbered by the given vocabulary.
+    """
+    if isinstance(source, (str, PathLike)) and (Path(fspath(source)) / HEADER).is_file():
+        source = PreparedData.open(source)
+    if not isinstance(source, PreparedData):
+        return None
+    if source.kind != "text":
+        raise DataError(f"a language model needs prepared text, got kind {source.kind!r}")
+    own = source.vocabularies["words"]
+    if vocabulary is not None and own != vocabulary:
+        raise DataError(
+            "data must be prepared with the vocabulary of the training data (--like), "
+            f"got {own!r} and not {vocabulary!r}"
+        )
+    return source
 
 
 def text_examples(source: Any, names: FieldNames | None = None) -> Iterable[Text]:
@@ -66,14 +89,3 @@ def _from_iterable(source: Iterable[Any]) -> Iterator[Text]:
             yield item
         else:
             raise DataError(f"text {number} must be a string or a Text, got {item!r}")
-
-
-def _checked(data: PreparedData, like: PreparedData | None) -> PreparedData:
-    if data.kind != "text":
-        raise DataError(f"a language model needs prepared text, got kind {data.kind!r}")
-    if like is not None and data.vocabularies["words"] != like.vocabularies["words"]:
-        raise DataError(
-            "validation data must be prepared with the vocabulary of the training data (--like), "
-            f"got {data.vocabularies['words']!r} and {like.vocabularies['words']!r}"
-        )
-    return data

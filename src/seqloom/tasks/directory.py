@@ -21,7 +21,8 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import resources
 from os import PathLike
@@ -30,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom import __version__
 from seqloom.errors import ConfigError, DataError, one_of
+from seqloom.files import written_beside
+from seqloom.tasks.card import model_card
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,6 +41,8 @@ FORMAT = 1
 HEADER, WEIGHTS, CARD = "seqloom.json", "weights.safetensors", "README.md"
 TRAINING = "training"  # the folder of checkpoints inside a model directory
 MAX_HEADER_BYTES = 64 << 20
+TEXTS, TABLES = ("task", "architecture", "digest"), ("config", "settings", "metrics", "provenance")
+KEYS = dict.fromkeys(TEXTS, str) | dict.fromkeys((*TABLES, "files", "models"), dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +97,13 @@ def prepare_place(out: str | PathLike[str], *, resume: bool = False) -> Path:
     """
     place = Path(out)
     training = place / TRAINING
-    if place.exists() and not place.is_dir():
-        raise DataError("is a file; name a directory", place)
-    if place.is_dir() and any(place.iterdir()) and not (resume and training.is_dir()):
-        if training.is_dir() and not (place / HEADER).exists():
-            raise DataError("holds a run that has not finished; resume it or remove it", place)
-        raise DataError("exists already; name a new directory or remove it", place)
     try:
+        if place.exists() and not place.is_dir():
+            raise DataError("is a file; name a directory", place)
+        if place.is_dir() and any(place.iterdir()) and not (resume and training.is_dir()):
+            if training.is_dir() and not (place / HEADER).exists():
+                raise DataError("holds a run that has not finished; resume it or remove it", place)
+            raise DataError("exists already; name a new directory or remove it", place)
         training.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot be made ({error.strerror})", place) from None
@@ -122,40 +127,69 @@ def write_model(
         models: Model directories to copy in, by plain name.
     """
     place = Path(out)
-    if not (place / TRAINING).is_dir():
+    for name in (*files, *(models or {})):
+        _check_name(name, place)
+    trained_here = (place / TRAINING).is_dir()
+    if trained_here and (place / HEADER).exists():
+        raise DataError("exists already; name a new directory or remove it", place)
+    if not trained_here:
         prepare_place(place)
         (place / TRAINING).rmdir()
     try:
-        if weights is not None:
-            _write_weights(place / WEIGHTS, weights)
-        for name, content in files.items():
-            _write_bytes(place / name, _as_bytes(content))
-        nested = {}
-        for name, source in (models or {}).items():
-            read_model(source)
-            shutil.rmtree(place / name, ignore_errors=True)
-            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns(TRAINING))
-            nested[name] = json.loads((place / name / HEADER).read_text(encoding="utf-8"))["digest"]
-        _write_bytes(place / CARD, model_card(header, weights).encode())
-        own = [*([WEIGHTS] if weights is not None else []), *files]
-        values: dict[str, Any] = {
-            "format": FORMAT,
-            "seqloom": __version__,
-            "task": header.task,
-            "architecture": header.architecture,
-            "config": header.config,
-            "settings": header.settings,
-            "metrics": header.metrics,
-            "provenance": header.provenance,
-            "files": {name: _describe(place / name) for name in sorted(own)},
-            "models": nested,
-        }
-        values["digest"] = _digest(values)
-        text = json.dumps(values, indent=1, ensure_ascii=False)
-        _write_bytes(place / HEADER, text.encode())
-    except OSError as error:
-        raise DataError(f"cannot be written ({error.strerror or error})", place) from None
+        _write_all(place, header, weights, files, models or {})
+    except BaseException as error:
+        if not trained_here:  # else the run stays, to be resumed
+            shutil.rmtree(place, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise DataError(f"cannot be written ({error.strerror or error})", place) from None
+        raise
     return place
+
+
+def _write_all(
+    place: Path,
+    header: ModelHeader,
+    weights: Mapping[str, Tensor] | None,
+    files: Mapping[str, Any],
+    models: Mapping[str, Path],
+) -> None:
+    if weights is not None:
+        _write_weights(place / WEIGHTS, weights)
+    for name, content in files.items():
+        _write_bytes(place / name, _as_bytes(content))
+    nested = {}
+    for name, source in models.items():
+        read_model(source)
+        shutil.rmtree(place / name, ignore_errors=True)
+        shutil.copytree(source, place / name, ignore=shutil.ignore_patterns(TRAINING))
+        nested[name] = json.loads((place / name / HEADER).read_text(encoding="utf-8"))["digest"]
+    _write_bytes(place / CARD, _card(header, weights).encode())
+    own = [*([WEIGHTS] if weights is not None else []), *files]
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "seqloom": __version__,
+        "task": header.task,
+        "architecture": header.architecture,
+        "config": header.config,
+        "settings": header.settings,
+        "metrics": header.metrics,
+        "provenance": header.provenance,
+        "files": {name: _describe(place / name) for name in sorted(own)},
+        "models": nested,
+    }
+    values["digest"] = _digest(values)
+    text = json.dumps(values, indent=1, ensure_ascii=False)
+    _write_bytes(place / HEADER, text.encode())
+
+
+def _card(header: ModelHeader, weights: Mapping[str, Tensor] | None) -> str:
+    numbers = sum(tensor.numel() for tensor in (weights or {}).values())
+    tables = {
+        "Metrics": header.metrics,
+        "Settings": header.config,
+        "Provenance": header.provenance,
+    }
+    return model_card(f"{header.task}: {header.architecture}", numbers, tables)
 
 
 def read_model(directory: str | PathLike[str]) -> StoredModel:
@@ -229,35 +263,6 @@ def provenance(**facts: Any) -> dict[str, Any]:
     return {"versions": versions, **facts}
 
 
-def model_card(header: ModelHeader, weights: Mapping[str, Tensor] | None) -> str:
-    """Return the README of a model directory."""
-    parameters = sum(tensor.numel() for tensor in (weights or {}).values())
-    lines = [
-        f"# {header.task}: {header.architecture}",
-        "",
-        f"A Seqloom model of {parameters:,} numbers. Use it with `seqloom.load(DIR)`, or "
-        "`seqloom inspect DIR` on the command line.",
-        "",
-    ]
-    for title, table in (
-        ("Metrics", header.metrics),
-        ("Settings", header.config),
-        ("Provenance", header.provenance),
-    ):
-        if table:
-            rows = [f"| {key} | {_in_cell(value)} |" for key, value in table.items()]
-            lines += [f"## {title}", "", "| what | value |", "|---|---|", *rows, ""]
-    return "\n".join(lines)
-
-
-def _in_cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, (Mapping, list, tuple)):
-        return "`" + json.dumps(value, ensure_ascii=False).replace("|", "\\|") + "`"
-    return str(value).replace("|", "\\|").replace("\n", " ")
-
-
 def _read_header(place: Path) -> dict[str, Any]:
     path = place / HEADER
     values: dict[str, Any]
@@ -277,17 +282,19 @@ def _read_header(place: Path) -> dict[str, Any]:
         raise DataError(
             f"must have format {FORMAT}, got {found!r}; it was written by another version", path
         )
-    needed = {"task", "architecture", "config", "settings", "metrics", "provenance"}
-    missing = (needed | {"files", "models", "digest"}) - set(values)
-    if missing:
-        raise DataError(f"lacks {', '.join(sorted(missing))}", path)
+    for name, kind in KEYS.items():
+        if not isinstance(values.get(name), kind):
+            raise DataError(f"{name} must be {kind.__name__}, got {values.get(name)!r}", path)
+    for name, said in values["files"].items():
+        if not isinstance(said, dict) or set(said) != {"bytes", "sha256"}:
+            raise DataError(f"file {name!r} must have bytes and sha256, got {said!r}", path)
     if _digest(values) != values["digest"]:
         raise DataError("was edited after the model was saved; save the model anew", path)
     return values
 
 
 def _check_name(name: str, place: Path) -> None:
-    if Path(name).name != name or name in ("", ".", ".."):
+    if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
         raise DataError(f"{name!r} is not a plain file name; it would leave the directory", place)
 
 
@@ -312,14 +319,8 @@ def _as_bytes(content: Any) -> bytes:
 
 
 def _write_bytes(path: Path, data: bytes) -> None:
-    _check_name(path.name, path.parent)
-    beside = path.with_name(f".{path.name}.partial")
-    try:
+    with written_beside(path) as beside:
         beside.write_bytes(data)
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
@@ -327,12 +328,10 @@ def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     from safetensors.torch import save_file
 
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
-    beside = path.with_name(f".{path.name}.partial")
     try:
-        save_file(plain, beside)
-        beside.replace(path)
+        with written_beside(path) as beside:
+            save_file(plain, beside)
     except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
         raise DataError(f"cannot be written ({error})", path) from None
 
 
@@ -343,6 +342,32 @@ def load_weights(model: Any, stored: StoredModel) -> None:
     except RuntimeError as error:
         first = str(error).splitlines()[-1].strip()
         raise DataError(f"does not fit the configuration ({first})", stored.place) from None
+
+
+@contextmanager
+def blamed_on(stored: StoredModel) -> Iterator[None]:
+    """Say of which model directory it was that something in it makes no sense."""
+    try:
+        yield
+    except KeyError as error:
+        raise DataError(f"lacks the setting {error}", stored.place / HEADER) from None
+    except ConfigError as error:
+        raise DataError(str(error), stored.place / HEADER) from None
+
+
+def reopen(place: Path) -> None:
+    """Let a finished model be written anew, after the run that made it was resumed."""
+    (place / HEADER).unlink(missing_ok=True)
+
+
+def discard_unbegun(place: Path) -> None:
+    """Remove the directory of a run that failed before it had anything to resume from."""
+    training = place / TRAINING
+    if (place / HEADER).exists() or any(training.glob("*.safetensors")):
+        return
+    shutil.rmtree(training, ignore_errors=True)
+    with suppress(OSError):  # it holds something else
+        place.rmdir()
 
 
 def check_task(stored: StoredModel, task: str) -> None:

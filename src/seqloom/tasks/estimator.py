@@ -16,8 +16,16 @@ from seqloom.architectures import (
     load_model_class,
 )
 from seqloom.config import from_dict, to_dict
-from seqloom.errors import ConfigError, NotFittedError, one_of
-from seqloom.tasks.directory import StoredModel, check_task, find_model, load_weights, read_model
+from seqloom.errors import ConfigError, one_of
+from seqloom.tasks.directory import (
+    StoredModel,
+    blamed_on,
+    check_task,
+    find_model,
+    load_weights,
+    read_model,
+)
+from seqloom.tasks.scikit import not_fitted_error
 
 if TYPE_CHECKING:
     from seqloom.training import TrainConfig
@@ -87,12 +95,18 @@ class Estimator(ABC):
 
     def set_params(self, **params: Any) -> Self:
         """Change settings; "training__epochs" reaches into a table. Options of the old
-        architecture that the new one lacks are dropped.
+        architecture that the new one lacks, or that were its defaults, are dropped.
         """  # noqa: D205
         if "arch" in params:
-            self.arch = params.pop("arch")
+            arch = params.pop("arch")
+            find_architecture(self.task, arch)  # refused before anything changes
+            # A default of the old architecture is no wish: scikit-learn's clone sets them all.
+            old = self._option_defaults()
+            self.arch = arch
             known = self._option_defaults()
-            self._options = {k: v for k, v in self._options.items() if k in known}
+            self._options = {
+                k: v for k, v in self._options.items() if k in known and v != old.get(k)
+            }
         known = self._option_defaults()
         for name, value in params.items():
             table, _, path = name.partition("__")
@@ -133,7 +147,7 @@ class Estimator(ABC):
     def require_fitted(self) -> None:
         """Refuse to be used before `fit` or `load`."""
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
+            raise not_fitted_error()(
                 f"this {type(self).__name__} has not been fitted; call fit or load first"
             )
 
@@ -142,7 +156,8 @@ class Estimator(ABC):
         """Load a model directory, or a model that comes with the package by its name."""
         stored = read_model(find_model(directory))
         check_task(stored, cls.task)
-        return cls.from_stored(stored)
+        with blamed_on(stored):
+            return cls.from_stored(stored)
 
     @classmethod
     @abstractmethod

@@ -18,15 +18,23 @@ from seqloom.config import from_dict, to_dict
 from seqloom.data.prepared import PrepareConfig, PreparedData
 from seqloom.data.windows import Windows
 from seqloom.decoding import sample
-from seqloom.errors import DataError
+from seqloom.errors import ConfigError, DataError, SeqloomError
 from seqloom.metrics import perplexity
-from seqloom.tasks.corpus import TextSource, prepared_text, text_examples, working_folder
+from seqloom.tasks.corpus import (
+    TextSource,
+    already_prepared,
+    prepared_text,
+    text_examples,
+    working_folder,
+)
 from seqloom.tasks.directory import (
     TRAINING,
     ModelHeader,
     StoredModel,
+    discard_unbegun,
     prepare_place,
     provenance,
+    reopen,
     write_model,
 )
 from seqloom.tasks.estimator import Estimator
@@ -127,36 +135,83 @@ class LanguageModel(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
-        from seqloom.training import train as run
+        from seqloom.training.runtime import Runtime
 
         training = self.build_training()
-        place = None if out is None else prepare_place(out, resume=resume)
-        with working_folder(place and place / TRAINING) as folder:
-            data, checked = self._prepare(train, valid, folder)
-            self.vocabulary_, self.pipeline_ = data.vocabularies["words"], data.pipeline
-            config = self.build_config(vocab_size=len(self.vocabulary_))
-            with torch.random.fork_rng():
-                torch.manual_seed(training.seed)
-                self.model_ = load_model_class(self.architecture)(config)
-                objective = LanguageModelObjective(
-                    self.model_,
-                    data,
-                    checked,
-                    lanes=training.batch.batch_size,
-                    window=self.window,
+        self._check_settings(training, valid)
+        runtime = Runtime(training.device, training.precision)
+        place = None if out is None else Path(out)
+        if place is not None and runtime.is_main:
+            prepare_place(place, resume=resume)
+        runtime.wait()
+        try:
+            with working_folder(place and place / TRAINING, is_main=runtime.is_main) as folder:
+                with runtime.main_first():
+                    data, checked = self._prepare(train, valid, folder)
+                model, result = self._train(
+                    data, checked, training, place, resume=resume, callbacks=callbacks
                 )
-                result = run(
-                    self.model_,
-                    objective,
-                    training,
-                    place and place / TRAINING,
-                    resume=resume,
-                    callbacks=callbacks,
-                )
-            self._remember(result, train, valid, training)
-        if place is not None:
+        except SeqloomError:
+            if place is not None and runtime.is_main:
+                discard_unbegun(place)
+            raise
+        # Only now, so that a run that failed leaves the estimator as it was.
+        self.vocabulary_, self.pipeline_ = data.vocabularies["words"], data.pipeline
+        self.model_ = model.cpu()
+        self._remember(result, train, valid, training)
+        if place is not None and runtime.is_main:
+            reopen(place)
             self.save(place)
+        runtime.wait()
         return self
+
+    def _check_settings(self, training: TrainConfig, valid: TextSource | None) -> None:
+        """Refuse what can be refused before any text is read."""
+        self.build_config(vocab_size=1)
+        if not isinstance(self.window, int) or self.window < 1:
+            raise ConfigError(f"window must be a whole number of at least 1, got {self.window!r}")
+        if training.needs_validation and valid is None:
+            raise ConfigError(
+                "training.patience and schedule 'plateau' need validation data, got valid=None"
+            )
+
+    def _train(
+        self,
+        data: PreparedData,
+        valid: PreparedData | None,
+        training: TrainConfig,
+        place: Path | None,
+        *,
+        resume: bool,
+        callbacks: Sequence[Callable[[StepReport], object]],
+    ) -> tuple[nn.Module, TrainResult]:
+        from seqloom.training import train
+
+        vocabulary = data.vocabularies["words"]
+        config = self.build_config(vocab_size=len(vocabulary))
+        facts = {
+            "model": to_dict(config),
+            "window": self.window,
+            "vocabulary": vocabulary.hash,
+            "train_tokens": len(data.data.sequences["ids"].flat),
+            "valid_tokens": None if valid is None else len(valid.data.sequences["ids"].flat),
+        }
+        with torch.random.fork_rng():
+            torch.manual_seed(training.seed)
+            model = load_model_class(self.architecture)(config)
+            objective = LanguageModelObjective(
+                model, data, valid, lanes=training.batch.batch_size, window=self.window
+            )
+            result = train(
+                model,
+                objective,
+                training,
+                place and place / TRAINING,
+                resume=resume,
+                facts=facts,
+                callbacks=callbacks,
+            )
+        return model, result
 
     def _prepare(
         self, train: TextSource, valid: TextSource | None, folder: Path
@@ -168,11 +223,10 @@ class LanguageModel(Estimator):
         return data, checked
 
     def _remember(self, result: TrainResult, train: Any, valid: Any, training: TrainConfig) -> None:
-        self.model_.cpu()
         self.metrics_ = {f"valid_{name}": value for name, value in result.metrics.items()}
         self.provenance_ = provenance(
-            train=str(train) if isinstance(train, (str, PathLike)) else "given in Python",
-            valid=str(valid) if isinstance(valid, (str, PathLike)) else None,
+            train=_origin(train),
+            valid=None if valid is None else _origin(valid),
             training=to_dict(training),
             updates=result.steps,
             epochs=result.epochs,
@@ -200,8 +254,9 @@ class LanguageModel(Estimator):
         }
 
     def _stream(self, data: TextSource) -> np.ndarray[Any, np.dtype[np.int32]]:
-        if isinstance(data, PreparedData):
-            return data.data.sequences["ids"].flat
+        prepared = already_prepared(data, self.vocabulary_)
+        if prepared is not None:
+            return prepared.data.sequences["ids"].flat
         end = self.vocabulary_.specials.eos
         encoded = [
             self.vocabulary_.encode([*self.pipeline_.words(example.text), end])
@@ -273,6 +328,8 @@ class LanguageModel(Estimator):
             seed: Of chance.
         """
         self.require_fitted()
+        if max_words < 1:
+            raise ConfigError(f"max_words must be at least 1, got {max_words}")
         known = self.pipeline_.words(prompt)
         last, state = self._end, self.model_.initial_state(1)
         for id_ in self.vocabulary_.encode(known).tolist():
@@ -324,5 +381,14 @@ class LanguageModel(Estimator):
         subword = SubwordTokenizer.load(stored.place / SUBWORD) if text.unit == "subword" else None
         model.pipeline_ = TextPipeline(text, subword=subword)
         model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)
+        if header.config["vocab_size"] != len(model.vocabulary_):
+            raise DataError(
+                f"must hold {header.config['vocab_size']} words, got {len(model.vocabulary_)}",
+                stored.place / VOCABULARY,
+            )
         model._restore(stored)
         return model
+
+
+def _origin(source: Any) -> str:
+    return str(source) if isinstance(source, (str, PathLike)) else "given in Python"

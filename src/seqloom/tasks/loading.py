@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from os import PathLike
 from typing import Any
 
-from seqloom.architectures import TASKS
+from seqloom.architectures import TASKS, import_place
 from seqloom.errors import ConfigError, one_of
-from seqloom.tasks.directory import find_model, read_model
+from seqloom.tasks.directory import blamed_on, find_model, read_model
 
 
 def task_class(task: str) -> Any:
     """Return the estimator of a task by its name on the command line."""
     if task not in TASKS:
         raise ConfigError(one_of("task", task, TASKS))
-    module, _, name = TASKS[task].partition(":")
-    return getattr(importlib.import_module(module), name)
+    return import_place(TASKS[task])
 
 
 def load(directory: str | PathLike[str]) -> Any:
@@ -29,4 +27,5 @@ def load(directory: str | PathLike[str]) -> Any:
         DataError: If the directory is missing, cut, altered, unfinished or not a model's.
     """
     stored = read_model(find_model(directory))
-    return task_class(stored.header.task).from_stored(stored)
+    with blamed_on(stored):
+        return task_class(stored.header.task).from_stored(stored)

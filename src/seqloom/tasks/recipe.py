@@ -33,13 +33,13 @@ class DataPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
-    """The figure a recipe is measured by.
+class Target:
+    """The figure a recipe is to reach.
 
     Args:
         metric: Which metric on the test data.
         value: The figure.
-        source: Paper and table.
+        source: Where the figure is from: paper and table, or what we ask of ourselves.
         at_least: Whether more is better.
     """
 
@@ -47,6 +47,10 @@ class Published:
     value: float
     source: str
     at_least: bool = False
+
+    def is_met(self, reached: float) -> bool:
+        """Whether a figure is as good as this one."""
+        return reached >= self.value if self.at_least else reached <= self.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,7 @@ class Recipe:
         model: Options of the architecture.
         settings: Settings of the task (text, vocabulary, ...), each a top-level key of the file.
         training: Settings of the loop.
-        published: The figure to reach.
+        target: The figure to reach.
     """
 
     task: str
@@ -71,7 +75,7 @@ class Recipe:
     model: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
-    published: Published | None = None
+    target: Target | None = None
 
     def estimator(self, **training: Any) -> Any:
         """Return the estimator the recipe describes, some training settings replaced."""
@@ -80,7 +84,7 @@ class Recipe:
         )
 
 
-OWN_KEYS = ("task", "arch", "data", "title", "model", "training", "published")
+OWN_KEYS = ("task", "arch", "data", "title", "model", "training", "target")
 
 
 def read_recipe(values: Mapping[str, Any], overrides: list[str] | None = None) -> Recipe:

@@ -57,7 +57,8 @@ class SubwordTokenizer:
 
         Args:
             texts: The training text; iterated once.
-            vocab_size: How many pieces, at least the 256 bytes and the specials.
+            vocab_size: How many pieces, at least the 256 bytes and the specials, for "unigram" one
+                more.
             method: "bpe" merges the most frequent pair again and again; "unigram" starts from many
                 pieces and drops those a unigram model misses least.
             specials: Pieces that are never split and come first, in this order; ASCII text.
@@ -73,10 +74,11 @@ class SubwordTokenizer:
 
         if method not in get_args(Method):
             raise ConfigError(one_of("subword method", method, get_args(Method)))
-        least = BYTE_ALPHABET + len(specials)
+        # The library's unigram trainer keeps every piece when it may keep none but the bytes.
+        least = BYTE_ALPHABET + len(specials) + (method == "unigram")
         if vocab_size < least:
             raise ConfigError(
-                f"vocab_size must be at least {least} (256 bytes and the specials), "
+                f"vocab_size must be at least {least} for {method!r} (256 bytes and the specials), "
                 f"got {vocab_size}"
             )
         if len(set(specials)) != len(specials) or not all(s and s.isascii() for s in specials):

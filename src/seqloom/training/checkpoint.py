@@ -8,7 +8,6 @@ leaves either the old file or the new one. Tensors lie under a prefix a part ("m
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from seqloom.errors import DataError
+from seqloom.files import written_beside
 
 FORMAT = 1
 HEADER = "seqloom"
@@ -41,29 +41,11 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
             # A copy where memory is shared (tied weights): safetensors stores each tensor apart.
             flat[f"{part}.{name}"] = tensor.detach().cpu().contiguous().clone()
     values = {"format": FORMAT, **checkpoint.values}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        save_file(flat, beside, metadata={HEADER: json.dumps(values)})
-        with beside.open("rb") as stream:
-            os.fsync(stream.fileno())
-        beside.replace(path)
-        _sync_folder(path.parent)
+        with written_beside(path) as beside:
+            save_file(flat, beside, metadata={HEADER: json.dumps(values)})
     except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
         raise DataError(f"cannot be written ({error}); the one before it is kept", path) from None
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return  # elsewhere a folder cannot be opened
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -94,7 +76,7 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor],
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     if isinstance(optimizer, torch.optim.LBFGS):
-        return tensors, values  # every step of it is a run of its own
+        return tensors, values  # the loop clears it: every step is a run of its own
     for index, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():
             if isinstance(value, Tensor):

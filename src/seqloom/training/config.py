@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +27,7 @@ class OptimizerConfig:
         momentum: Of "momentum".
         betas: Of "adam" and "adamw".
         weight_decay: Added to the gradient; for "adamw" taken from the weights.
+        iterations: Steps "lbfgs" makes in one update at most.
     """
 
     name: OptimizerName = "adam"
@@ -33,13 +35,26 @@ class OptimizerConfig:
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.0
+    iterations: int = 2000
 
     def __post_init__(self) -> None:
-        if self.rate <= 0:
+        if self.iterations < 1:
+            raise ConfigError(f"optimizer.iterations must be at least 1, got {self.iterations}")
+        if not 0 < self.rate < math.inf:
             raise ConfigError(f"optimizer.rate must be positive, got {self.rate}")
         if self.weight_decay < 0:
             raise ConfigError(
                 f"optimizer.weight_decay must not be negative, got {self.weight_decay}"
+            )
+        if self.name == "lbfgs" and self.weight_decay:
+            raise ConfigError(
+                f"optimizer 'lbfgs' takes no weight_decay, got {self.weight_decay}; put the "
+                "penalty into the loss"
+            )
+        if not 0 <= self.momentum < 1 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigError(
+                "optimizer.momentum and betas must lie in [0, 1), got "
+                f"{self.momentum} and {self.betas}"
             )
 
 
@@ -56,7 +71,7 @@ class ScheduleConfig:
         warmup: Steps over which the rate rises from 0.
         factor: Of "step" and "plateau".
         every: Epochs between two steps of "step".
-        after: Epochs before the first of them.
+        after: Epochs before the first of them; 0 takes `every`.
         patience: Evaluations without improvement before "plateau" acts.
         floor: The least share of the rate.
     """
@@ -151,5 +166,16 @@ class TrainConfig:
             )
         if self.seed < 0:
             raise ConfigError(f"training.seed must not be negative, got {self.seed}")
-        if self.optimizer.name == "lbfgs" and self.accumulate > 1:
-            raise ConfigError("optimizer 'lbfgs' takes one batch a step, got accumulate > 1")
+        if self.optimizer.name == "lbfgs":
+            for name in ("accumulate", "clip_norm", "clip_value", "precision"):
+                value = getattr(self, name)
+                if value not in (1, None, "fp32"):
+                    raise ConfigError(
+                        "optimizer 'lbfgs' takes one whole batch a step and its gradient as it "
+                        f"is, got training.{name}={value!r}"
+                    )
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether a setting acts on what evaluations find."""
+        return self.patience is not None or self.schedule.name == "plateau"

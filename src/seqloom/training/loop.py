@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,17 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.data.batches import Batch
-from seqloom.errors import ConfigError, StoppedError, TrainingError, one_of
+from seqloom.errors import ConfigError, DataError, StoppedError, TrainingError, one_of
 from seqloom.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from seqloom.training.config import TrainConfig
-from seqloom.training.objective import Objective
+from seqloom.training.objective import LossOutput, Objective
 from seqloom.training.report import (
     CURVE_FILE,
     Display,
     MetricsFile,
     Silent,
     StepReport,
+    TrainResult,
     choose_display,
     draw_curve,
     open_tensorboard,
@@ -44,29 +44,6 @@ LAST, BEST = "last.safetensors", "best.safetensors"
 Callback = Callable[[StepReport], object]
 
 
-@dataclass
-class TrainResult:
-    """How a run ended; the model holds its best weights.
-
-    Args:
-        steps: Updates made.
-        epochs: Epochs finished.
-        reason: "epochs", "max_steps", "patience" or "callback".
-        metrics: Validation metrics of the best weights.
-        best_step: When those were reached.
-        seconds: Wall time, over all resumed parts.
-        rows: The lines of `metrics.jsonl`.
-    """
-
-    steps: int
-    epochs: int
-    reason: str
-    metrics: dict[str, float]
-    best_step: int
-    seconds: float
-    rows: list[dict[str, Any]] = field(repr=False)
-
-
 def train(
     model: nn.Module,
     objective: Objective,
@@ -74,6 +51,7 @@ def train(
     out: Path | None = None,
     *,
     resume: bool = False,
+    facts: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callback] = (),
     display: Display | None = None,
 ) -> TrainResult:
@@ -85,14 +63,19 @@ def train(
         config: Everything else.
         out: A directory for checkpoints and metrics; without one nothing is written.
         resume: Whether to go on from the last checkpoint in `out`.
-        callbacks: Called with a `StepReport` now and then; one that returns `STOP` ends the run.
+        facts: What else must be the same when a run resumes, as nested plain values: settings of
+            the model, the vocabulary's hash.
+        callbacks: Called with a `StepReport` now and then, in the main process; one that returns
+            `STOP` ends the run.
         display: Shows progress; by default a bar on a terminal and plain lines elsewhere.
 
     Raises:
+        ConfigError: If a run is to be resumed with other settings.
+        DataError: If a checkpoint cannot be read or written.
         TrainingError: If the loss is not finite; the last good checkpoint is kept.
         StoppedError: On SIGINT or SIGTERM, after a checkpoint was written.
     """
-    run = _Run(model, objective, config, out)
+    run = _Run(model, objective, config, out, facts or {})
     if not run.runtime.is_main:
         display = Silent()
     display = display or choose_display()
@@ -109,26 +92,34 @@ class _Run:
     """One call of `train`: the state, and what is done with it."""
 
     def __init__(
-        self, model: nn.Module, objective: Objective, config: TrainConfig, out: Path | None
+        self,
+        model: nn.Module,
+        objective: Objective,
+        config: TrainConfig,
+        out: Path | None,
+        facts: Mapping[str, Any],
     ) -> None:
         self.config, self.objective, self.out = config, objective, out
         self.runtime = Runtime(config.device, config.precision)
         if config.optimizer.name == "lbfgs" and self.runtime.world_size > 1:
             raise ConfigError("optimizer 'lbfgs' runs in one process, got several")
-        self.state = RunState(model, config, self.runtime)
+        self.state = RunState(model, config, facts, self.runtime)
         self.model, self.optimizer = self.state.model, self.state.optimizer
+        self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
         self.best_weights: dict[str, Tensor] = {}  # only where there is no directory
         self.writer: Any = None
 
     def start(self, *, resume: bool) -> None:
         torch.manual_seed(self.config.seed + self.runtime.rank)
+        self.runtime.share([*self.model.parameters(), *self.model.buffers()])
         size = 0
         if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)
-            if resume and (self.out / LAST).exists():
-                checkpoint = read_checkpoint(self.out / LAST)
-                self.state.unpack(checkpoint, self.objective)
-                size = checkpoint.values["metrics_size"]
+            if self.runtime.is_main:
+                self.out.mkdir(parents=True, exist_ok=True)
+            self.runtime.wait()
+            if (self.out / LAST).exists():
+                size = self._resume(self.out / LAST, resume=resume)
+            self.runtime.wait()  # nobody writes before everybody has looked
         folder = self.out if self.runtime.is_main else None
         self.metrics = MetricsFile(folder, size)
         if self.config.tensorboard and folder is not None:
@@ -136,9 +127,22 @@ class _Run:
         self.began = self.reported = time.monotonic()
         self.share_at_start = self._share()
 
+    def _resume(self, path: Path, *, resume: bool) -> int:
+        """Go on from a checkpoint; return how long the file of metrics was then."""
+        if not resume:
+            raise DataError("holds a run already; resume it or name another directory", path.parent)
+        checkpoint = read_checkpoint(path)
+        try:
+            self.state.unpack(checkpoint, self.objective)
+            return int(checkpoint.values["metrics_size"])
+        except (KeyError, RuntimeError) as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise DataError(f"is no checkpoint of this run and model ({reason})", path) from None
+
     def go(self, signals: StopSignals, callbacks: Sequence[Callback], display: Display) -> str:
         state, runtime = self.state, self.runtime
-        while state.epoch < self.config.epochs:
+        self.model.train()
+        while not state.ended:
             total = self.objective.num_batches(state.epoch)
             batches = self.objective.batches(
                 state.epoch, state.batch, rank=runtime.rank, world_size=runtime.world_size
@@ -150,40 +154,36 @@ class _Run:
                 state.batch += len(group)
                 if state.batch >= total:
                     state.epoch, state.batch = state.epoch + 1, 0
-                reason = self._after_update(rate, callbacks, display)
-                if signals.received:
-                    self._stop(signals.received.name)
-                if reason:
-                    return reason
-        return "epochs"
+                over = self._after_update(rate, callbacks, display)
+                if runtime.any(signals.received is not None):
+                    self._stop(signals.received.name if signals.received else "another process")
+                if over:
+                    break
+        return state.ended
 
     def _update(self, group: list[Batch], rate: float) -> None:
         for settings in self.optimizer.param_groups:
             settings["lr"] = rate
-        self.model.train()
         if self.config.optimizer.name == "lbfgs":
             self._converge(group[0])
         else:
             self._descend(group)
-        if self.runtime.device.type == "cpu":
-            self._check_finite()  # elsewhere asking makes the device wait: before files are written
+        if self.runtime.device.type == "cpu":  # elsewhere asking makes the device wait: later
+            self._check_finite(self.state.step + 1)
         if self.config.averaging != "uniform" or self.state.epoch >= self.config.average_from:
             self.state.average.update()
 
     def _descend(self, group: list[Batch]) -> None:
         """Follow the gradient of the mean loss over all items of all batches and processes."""
-        runtime, config = self.runtime, self.config
-        weights = [weight for weight in self.model.parameters() if weight.requires_grad]
+        runtime, config, weights = self.runtime, self.config, self.weights
         self.optimizer.zero_grad(set_to_none=True)
         first = items = 0.0
         for batch in group:
             with runtime.autocast():
                 loss = self.objective.loss(self.model, batch.tensors(runtime.device))
-            count = runtime.sum_number(loss.items)
+            count = self._count(loss)
             first, items = first or max(count, 1.0), items + count
             runtime.scaler.scale(loss.total / first).backward()
-            self.state.running[0] += loss.total.detach().double()
-            self.state.running[1] += float(loss.items)
         runtime.sum_gradients(weights)
         runtime.scaler.unscale_(self.optimizer)
         if len(group) > 1 and items:
@@ -197,11 +197,27 @@ class _Run:
         runtime.scaler.step(self.optimizer)
         runtime.scaler.update()
 
+    def _count(self, loss: LossOutput) -> float:
+        """Add a loss to what is reported; return its items over all processes."""
+        running, runtime = self.state.running, self.runtime
+        if runtime.world_size == 1:
+            running[0] += loss.total.detach()
+            running[1] += loss.items
+            return float(loss.items)
+        both = runtime.sum(
+            torch.stack([loss.total.detach().double(), running.new_tensor(loss.items)])
+        )
+        running += both
+        return float(both[1])
+
     def _converge(self, batch: Batch) -> None:
         """Run L-BFGS on one batch until it converges."""
         tensors = batch.tensors(self.runtime.device)
+        carried = self.objective.carry()
+        self.optimizer.state.clear()  # what it learned of the last batch is not true of this one
 
         def closure() -> Tensor:
+            self.objective.restore(carried)
             self.optimizer.zero_grad(set_to_none=True)
             loss = self.objective.loss(self.model, tensors)
             mean = loss.total / max(loss.items, 1)
@@ -209,46 +225,53 @@ class _Run:
             return mean
 
         self.optimizer.step(closure)  # type: ignore[arg-type]
+        self.objective.restore(carried)
         with torch.no_grad():
-            loss = self.objective.loss(self.model, tensors)
-        self.state.running[0] += loss.total.double()
-        self.state.running[1] += float(loss.items)
+            self._count(self.objective.loss(self.model, tensors))
 
-    def _check_finite(self) -> None:
+    def _check_finite(self, step: int, *, weights: bool = False) -> None:
+        """Stop before a loss, or weights, that are not finite are kept."""
+        what = "loss is"
         if math.isfinite(self.state.running[0].item()):
-            return
-        kept = "nothing was kept, since no directory was given"
-        if self.out is not None:
-            kept = f"what was good is kept in {self.out}"
+            what = "weights are"
+            if not weights or all(bool(w.isfinite().all()) for w in self.model.parameters()):
+                return
+        kept = "nothing was kept"
+        if self.out is not None and (self.out / LAST).exists():
+            kept = f"the last good state is kept in {self.out}"
         raise TrainingError(
-            f"the loss is not finite at update {self.state.step + 1} (learning rate "
+            f"the {what} not finite at update {step} (learning rate "
             f"{self.optimizer.param_groups[0]['lr']:.3g}); {kept}; lower training.optimizer.rate "
             "or set training.clip_norm"
         )
 
-    def _after_update(self, rate: float, callbacks: Sequence[Callback], display: Display) -> str:
-        """Evaluate, report and save where it is due; return why to stop, or ""."""
+    def _after_update(self, rate: float, callbacks: Sequence[Callback], display: Display) -> bool:
+        """Evaluate, report and save where it is due; return whether the run is over."""
         config, state = self.config, self.state
-        ended = state.batch == 0
-        reason = "max_steps" if state.step == config.max_steps else ""
-        over = bool(reason) or state.epoch == config.epochs
-        due = ended if config.evaluate_every is None else state.step % config.evaluate_every == 0
+        new_epoch = state.batch == 0
+        if state.step == config.max_steps:
+            state.ended = "max_steps"
+        elif state.epoch == config.epochs:
+            state.ended = "epochs"
+        due = (
+            new_epoch if config.evaluate_every is None else state.step % config.evaluate_every == 0
+        )
         metrics: dict[str, float] = {}
-        if due or over:
-            self._check_finite()
+        if due or state.ended:
+            self._check_finite(state.step, weights=True)
             metrics = self._evaluate()
             if config.patience is not None and state.stale >= config.patience:
-                reason = reason or "patience"
-        if metrics or over or state.step % config.log_every == 0:
+                state.ended = state.ended or "patience"
+        if metrics or state.ended or state.step % config.log_every == 0:
             report = self._report(rate, metrics)
             display.show(report)
-            for callback in callbacks:
-                if callback(report) is STOP:
-                    reason = reason or "callback"
+            answers = [callback(report) for callback in callbacks if self.runtime.is_main]
+            if self.runtime.any(any(answer is STOP for answer in answers)):
+                state.ended = state.ended or "callback"
         save_due = config.save_every is not None and state.step % config.save_every == 0
-        if metrics or ended or reason or save_due:
+        if metrics or new_epoch or state.ended or save_due:
             self._save()
-        return reason
+        return bool(state.ended)
 
     def _evaluate(self) -> dict[str, float]:
         self.model.eval()
@@ -265,8 +288,8 @@ class _Run:
         if name not in metrics:
             raise ConfigError(one_of("metric", name, metrics))
         now, before = metrics[name], state.best.get(name)
-        improved = before is None or (
-            now > before if self.objective.higher_is_better else now < before
+        improved = not math.isnan(now) and (
+            before is None or (now > before if self.objective.higher_is_better else now < before)
         )
         state.schedule.observe(improved=improved)
         state.stale = 0 if improved else state.stale + 1
@@ -282,7 +305,7 @@ class _Run:
 
     def _report(self, rate: float, metrics: dict[str, float]) -> StepReport:
         state = self.state
-        loss, items = self.runtime.sum(state.running.clone()).tolist()
+        loss, items = state.running.tolist()
         state.running.zero_()
         now, share = time.monotonic(), self._share()
         done = share - self.share_at_start
@@ -313,10 +336,10 @@ class _Run:
     def _save(self) -> None:
         if self.out is None:
             return
-        self._check_finite()
+        self._check_finite(self.state.step, weights=True)
+        seconds, size = self._elapsed(), self.metrics.size
+        packed = self.state.pack(self.objective, seconds=seconds, metrics_size=size)
         if self.runtime.is_main:
-            seconds, size = self._elapsed(), self.metrics.size
-            packed = self.state.pack(self.objective, seconds=seconds, metrics_size=size)
             write_checkpoint(self.out / LAST, packed)
         self.runtime.wait()
 

@@ -32,7 +32,7 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
             return torch.optim.LBFGS(
                 weights,
                 lr=rate,
-                max_iter=2000,
+                max_iter=config.iterations,
                 tolerance_grad=1e-10,
                 tolerance_change=1e-14,
                 history_size=20,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from seqloom.errors import BackendError
+from seqloom.errors import BackendError, DataError
 
 METRICS_FILE = "metrics.jsonl"
 CURVE_FILE = "learning-curve.png"
@@ -39,6 +40,29 @@ class StepReport:
     items_per_second: float
     seconds_left: float
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class TrainResult:
+    """How a run ended; the model holds its best weights.
+
+    Args:
+        steps: Updates made.
+        epochs: Epochs finished.
+        reason: "epochs", "max_steps", "patience" or "callback".
+        metrics: Validation metrics of the best weights.
+        best_step: When those were reached.
+        seconds: Wall time, over all resumed parts.
+        rows: The lines of `metrics.jsonl`.
+    """
+
+    steps: int
+    epochs: int
+    reason: str
+    metrics: dict[str, float]
+    best_step: int
+    seconds: float
+    rows: list[dict[str, Any]] = field(repr=False)
 
 
 class Display(Protocol):
@@ -112,7 +136,8 @@ class Bar:
 def describe(report: StepReport) -> str:
     """One line about a report."""
     metrics = "".join(f"  {name} {value:.4f}" for name, value in report.metrics.items())
-    left = time.strftime("%H:%M:%S", time.gmtime(report.seconds_left))
+    minutes, seconds = divmod(round(report.seconds_left), 60)
+    left = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
     return (
         f"epoch {report.epoch}  step {report.step:,}  loss {report.loss:.4f}{metrics}  "
         f"rate {report.rate:.2e}  {report.items_per_second:,.0f} items/s  {left} left"
@@ -133,22 +158,31 @@ class MetricsFile:
         self.size = size
         if self.path is None:
             return
-        if size:
-            with self.path.open("rb+") as stream:
-                stream.truncate(size)
-            text = self.path.read_text(encoding="utf-8")
-            self.rows = [json.loads(line) for line in text.splitlines()]
-        else:
+        if not size:
             self.path.write_bytes(b"")
+            return
+        try:
+            text = self.path.read_bytes()[:size]
+            self.rows = [json.loads(line) for line in text.splitlines()]
+        except (OSError, ValueError) as error:
+            raise DataError(f"is not what the run wrote ({error})", self.path) from None
+        if len(text) != size:
+            raise DataError(f"must hold {size:,} bytes, got {len(text):,}; it was cut", self.path)
+        with self.path.open("rb+") as stream:
+            stream.truncate(size)
 
     def add(self, row: dict[str, Any]) -> None:
         """Add a line."""
         self.rows.append(row)
-        if self.path is not None:
-            line = (json.dumps(row) + "\n").encode()
+        if self.path is None:
+            return
+        line = (json.dumps(row) + "\n").encode()
+        try:
             with self.path.open("ab") as stream:
                 stream.write(line)
-            self.size += len(line)
+        except OSError as error:
+            raise DataError(f"cannot be written ({error.strerror})", self.path) from None
+        self.size += len(line)
 
 
 def draw_curve(rows: list[dict[str, Any]], path: Path) -> bool:
@@ -158,7 +192,7 @@ def draw_curve(rows: list[dict[str, Any]], path: Path) -> bool:
     series: dict[str, tuple[list[float], list[float]]] = {}
     for row in rows:
         for name, value in row.items():
-            if name in {"step", "epoch", "rate", "seconds"} or not isinstance(value, (int, float)):
+            if name in {"step", "epoch", "rate", "seconds"} or not math.isfinite(value):
                 continue
             xs, ys = series.setdefault(name, ([], []))
             xs.append(row["step"])

@@ -8,8 +8,9 @@ gradients and counts are summed, so the result is that of one process with the s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
@@ -55,11 +56,27 @@ class Runtime:
             distributed.all_reduce(value)
         return value
 
-    def sum_number(self, value: float) -> float:
-        """The sum of a number over all processes."""
+    def any(self, flag: bool) -> bool:
+        """Whether a flag is set in one of the processes; all must ask at the same point."""
         if self.world_size == 1:
-            return float(value)
-        return float(self.sum(torch.tensor(float(value), device=self.device)))
+            return flag
+        return bool(self.sum(torch.tensor(float(flag), device=self.device)))
+
+    def gather(self, value: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+        """The tensors of every process, by rank."""
+        own = {name: tensor.detach().cpu() for name, tensor in value.items()}
+        if self.world_size == 1:
+            return [own]
+        found: list[Any] = [None] * self.world_size
+        distributed.all_gather_object(found, own)
+        return found
+
+    @torch.no_grad()
+    def share(self, weights: Iterable[Tensor]) -> None:
+        """Give every process the weights of the main one."""
+        if self.world_size > 1:
+            for weight in weights:
+                distributed.broadcast(weight.data, src=0)
 
     def sum_gradients(self, weights: Iterable[Tensor]) -> None:
         """Replace each gradient by its sum over all processes, in one message a dtype."""
@@ -77,6 +94,15 @@ class Runtime:
             for gradient, piece in zip(gradients, flat.split(sizes), strict=True):
                 gradient.copy_(piece.view_as(gradient))
 
+    @contextmanager
+    def main_first(self) -> Iterator[None]:
+        """Let the main process through a block before the others."""
+        if not self.is_main:
+            self.wait()
+        yield
+        if self.is_main:
+            self.wait()
+
     def wait(self) -> None:
         """Wait until every process is here."""
         if self.world_size > 1:
@@ -89,11 +115,18 @@ def _choose_device(name: str, world_size: int) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise BackendError(f"device must be 'auto', 'cpu' or 'cuda[:N]', got {name!r}") from None
+        device = torch.device("meta")  # which is none of those below
+    if device.type not in ("cpu", "cuda"):
+        raise BackendError(f"device must be 'auto', 'cpu' or 'cuda[:N]', got {name!r}")
     if device.type == "cuda":
         if not torch.cuda.is_available():
             raise BackendError(f"device {name!r} was asked for, but torch sees no GPU here")
-        if ":" not in name and world_size > 1:
-            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        if (device.index or 0) >= torch.cuda.device_count():
+            raise BackendError(
+                f"device {name!r} was asked for, but torch sees {torch.cuda.device_count()} GPUs"
+            )
+        if ":" not in name:
+            local = int(os.environ.get("LOCAL_RANK", "0")) if world_size > 1 else 0
+            device = torch.device("cuda", local)
         torch.cuda.set_device(device)
     return device

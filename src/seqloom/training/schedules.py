@@ -43,9 +43,8 @@ class Schedule:
             return float(min(step**-0.5, step * config.warmup**-1.5) / peak)
         warm = min(1.0, step / config.warmup) if config.warmup else 1.0
         if config.name == "step":
-            steps = max(0, (progress.epoch - config.after) // config.every + 1)
-            if progress.epoch < config.after:
-                steps = 0
+            late = progress.epoch - (config.after or config.every)  # epochs since the first step
+            steps = 0 if late < 0 else late // config.every + 1
             return warm * max(config.floor, config.factor**steps)
         if config.name == "cosine":
             wave = (1 + math.cos(math.pi * min(1.0, progress.share))) / 2

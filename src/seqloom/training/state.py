@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from seqloom.config import to_dict
-from seqloom.errors import ConfigError, DataError
+from seqloom.errors import ConfigError
 from seqloom.training.checkpoint import (
     Checkpoint,
     pack_optimizer,
@@ -22,7 +23,7 @@ from seqloom.training.optimizers import WeightAverage, make_optimizer
 from seqloom.training.runtime import Runtime
 from seqloom.training.schedules import Progress, Schedule
 
-COUNTERS = ("step", "epoch", "batch", "best", "best_step", "stale", "seconds")
+COUNTERS = ("step", "epoch", "batch", "best", "best_step", "stale", "seconds", "ended")
 
 
 class RunState:
@@ -35,11 +36,16 @@ class RunState:
         best: The metrics of the best weights so far, reached at update `best_step`.
         stale: Evaluations since then.
         seconds: Wall time of earlier parts of a resumed run.
-        running: Loss and items since the last report, on the device so that no update waits.
+        ended: Why the run is over, or "".
+        running: Loss and items of all processes since the last report, on the device so that no
+            update waits.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig, runtime: Runtime) -> None:
+    def __init__(
+        self, model: nn.Module, config: TrainConfig, facts: Mapping[str, Any], runtime: Runtime
+    ) -> None:
         self.config, self.runtime = config, runtime
+        self.settings = {"training": to_dict(config), **facts, "processes": runtime.world_size}
         self.model = model.to(runtime.device)
         self.optimizer = make_optimizer(self.model, config.optimizer)
         self.schedule = Schedule(config.schedule)
@@ -47,6 +53,7 @@ class RunState:
         self.step = self.epoch = self.batch = self.best_step = self.stale = 0
         self.best: dict[str, float] = {}
         self.seconds = 0.0
+        self.ended = ""
         self.running = torch.zeros(2, dtype=torch.float64, device=runtime.device)
 
     def progress(self, batches: int) -> Progress:
@@ -57,19 +64,21 @@ class RunState:
         return Progress(self.step, self.epoch, min(1.0, share))
 
     def pack(self, objective: Objective, **values: Any) -> Checkpoint:
-        """Return everything as a checkpoint, with some more plain values."""
+        """Return everything as a checkpoint, with some more plain values; all processes ask."""
         optimizer, settings = pack_optimizer(self.optimizer)
+        carried = self.runtime.gather(objective.carry())
+        chances = self.runtime.gather(random_state())
         tensors: dict[str, dict[str, Tensor]] = {
             "model": self.model.state_dict(),
             "optimizer": optimizer,
             "average": self.average.mean,
-            "carry": dict(objective.carry()),
-            "rng": random_state(),
             "running": {"sum": self.running},
+            **{f"carry{rank}": each for rank, each in enumerate(carried)},
+            **{f"rng{rank}": each for rank, each in enumerate(chances)},
         }
         counters = {name: getattr(self, name) for name in COUNTERS}
         kept = {
-            "config": to_dict(self.config),
+            "settings": self.settings,
             "optimizer": settings,
             "schedule": self.schedule.state(),
             "scaler": self.runtime.scaler.state_dict(),
@@ -78,28 +87,39 @@ class RunState:
         return Checkpoint(tensors, counters | kept | values)
 
     def unpack(self, checkpoint: Checkpoint, objective: Objective) -> None:
-        """Go on from a checkpoint of a run with the same settings."""
-        values, tensors = checkpoint.values, checkpoint.tensors
-        settings = to_dict(self.config)
-        if values["config"] != settings:
-            changed = [name for name in settings if values["config"].get(name) != settings[name]]
+        """Go on from a checkpoint of a run with the same settings.
+
+        Raises:
+            ConfigError: If a setting is another one now.
+            KeyError, RuntimeError: If it is no checkpoint of a run, or of another model.
+        """
+        values, tensors, rank = checkpoint.values, checkpoint.tensors, self.runtime.rank
+        changed = list(_differences(values["settings"], self.settings))
+        if changed:
             raise ConfigError(
-                "a run resumes with the settings it began with, but training."
-                f"{', training.'.join(changed)} differ"
+                f"a run resumes with the settings it began with, but {'; '.join(changed)}"
             )
-        try:
-            self.model.load_state_dict(dict(tensors["model"]))
-        except RuntimeError as error:
-            raise DataError(f"the checkpoint does not fit this model ({error})") from None
+        self.model.load_state_dict(dict(tensors["model"]))
         if tensors.get("optimizer"):
             unpack_optimizer(self.optimizer, tensors["optimizer"], values["optimizer"])
         device = self.runtime.device
         self.average.mean = {k: v.to(device) for k, v in tensors.get("average", {}).items()}
         self.average.updates = values["average_updates"]
-        objective.restore({k: v.to(device) for k, v in tensors.get("carry", {}).items()})
-        restore_random_state(tensors["rng"])
+        carried = tensors.get(f"carry{rank}", {})
+        objective.restore({k: v.to(device) for k, v in carried.items()})
+        restore_random_state(tensors[f"rng{rank}"])
         self.running.copy_(tensors["running"]["sum"])
         self.schedule.restore(values["schedule"])
         self.runtime.scaler.load_state_dict(values["scaler"])
         for name in COUNTERS:
             setattr(self, name, values[name])
+
+
+def _differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
+    """What changed between two nested settings, as "training.epochs was 1 and is 2"."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in {**before, **now}:
+            inner = f"{name}.{key}" if name else key
+            yield from _differences(before.get(key), now.get(key), inner)
+    elif before != now:
+        yield f"{name} was {before!r} and is {now!r}"

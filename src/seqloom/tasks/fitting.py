@@ -1,0 +1,121 @@
+"""What fitting a classifier and fitting a regressor have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import nn
+
+from seqloom.config import to_dict
+from seqloom.errors import SeqloomError
+from seqloom.tasks.directory import TRAINING, discard_unbegun, prepare_place, provenance
+from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
+
+if TYPE_CHECKING:
+    from seqloom.training import StepReport, TrainConfig
+
+Callbacks = Sequence[Callable[["StepReport"], object]]
+
+
+@contextmanager
+def training_place(
+    out: str | PathLike[str] | None, *, resume: bool, is_main: bool
+) -> Iterator[Path | None]:
+    """A directory to train into; one that nothing came of is removed."""
+    place = None if out is None else Path(out)
+    if place is not None and is_main:
+        prepare_place(place, resume=resume)
+    try:
+        yield place
+    except SeqloomError:
+        if place is not None and is_main:
+            discard_unbegun(place)
+        raise
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run of the loop needs besides a model and its examples.
+
+    Args:
+        training: The settings of the loop.
+        place: The model directory it runs in, if there is one.
+        resume: Whether to go on with an interrupted run there.
+        callbacks: Told how it goes.
+        facts: What must be the same when it resumes.
+    """
+
+    training: TrainConfig
+    place: Path | None
+    resume: bool
+    callbacks: Callbacks
+    facts: Mapping[str, Any]
+
+
+class Learned(NamedTuple):
+    """What came of it: metrics, and how it went, for the model directory."""
+
+    metrics: dict[str, Any]
+    history: dict[str, Any]
+
+
+def run_training(
+    model: nn.Module,
+    train: Examples,
+    valid: Examples | None,
+    goal: Goal,
+    settings: RunSettings,
+    *,
+    before_epoch: Callable[[], None] | None = None,
+) -> Learned:
+    """Train a model by the one loop; without a directory nothing is shown.
+
+    Args:
+        model: What to train; it ends on the CPU.
+        train: The training examples.
+        valid: The validation examples, if there are any.
+        goal: What is minimized and measured.
+        settings: Everything else.
+        before_epoch: What is done before each epoch but the first, with L-BFGS.
+    """
+    from seqloom.training import train as run
+    from seqloom.training.report import Silent
+
+    training, place = settings.training, settings.place
+    whole = training.optimizer.name == "lbfgs"
+    batches = replace(training.batch, seed=training.batch.seed + training.seed)
+    objective = SupervisedObjective(
+        train, valid, goal, None if whole else batches, before_epoch if whole else None
+    )
+    result = run(
+        model,
+        objective,
+        training,
+        place and place / TRAINING,
+        resume=settings.resume,
+        facts=settings.facts,
+        callbacks=settings.callbacks,
+        display=Silent() if place is None else None,
+    )
+    model.cpu()
+    history = {
+        "updates": result.steps,
+        "epochs": result.epochs,
+        "seconds": round(result.seconds, 1),
+    }
+    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
+
+
+def origin(train: Any, valid: Any, training: TrainConfig, **facts: Any) -> dict[str, Any]:
+    """Return where a fitted model comes from, for its directory."""
+    return provenance(
+        train=str(train) if isinstance(train, (str, PathLike)) else "given in Python",
+        valid=str(valid) if isinstance(valid, (str, PathLike)) else None,
+        training=to_dict(training),
+        **facts,
+    )

@@ -1,0 +1,52 @@
+"""The classes of a classifier: labels to numbers, and to a model directory, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.errors import InputError
+
+
+def class_labels(y: NDArray[Any]) -> NDArray[Any]:
+    """Return the different labels, sorted, in an array of their own type.
+
+    Raises:
+        InputError: If there is nothing to tell apart.
+    """
+    classes: NDArray[Any] = np.unique(y)
+    if len(classes) < 2:
+        raise InputError(
+            "there must be at least two classes to tell apart, got 1 class: "
+            f"{classes.tolist()[0]!r}"
+        )
+    return classes
+
+
+def numbered(y: NDArray[Any], classes: NDArray[Any], what: str) -> NDArray[np.int64]:
+    """Return the number of each label among the classes.
+
+    Raises:
+        InputError: If one of them is none of the classes.
+    """
+    numbers = {label: i for i, label in enumerate(classes.tolist())}
+    unknown = sorted({repr(label) for label in y.tolist() if label not in numbers})
+    if unknown:
+        raise InputError(
+            f"labels of the {what} data must occur in the training data, got {unknown[0]}; known: "
+            f"{', '.join(repr(label) for label in list(numbers)[:20])}"
+        )
+    return np.array([numbers[label] for label in y.tolist()], np.int64)
+
+
+def labels_to_dict(classes: NDArray[Any]) -> dict[str, Any]:
+    """The classes as plain values for JSON."""
+    return {"type": classes.dtype.str, "labels": classes.tolist()}
+
+
+def labels_from_dict(values: Mapping[str, Any]) -> NDArray[Any]:
+    """The classes that `labels_to_dict` wrote."""
+    return np.array(values["labels"], np.dtype(values["type"]))

@@ -1,0 +1,197 @@
+"""What every model owes its users; a new one is put through all of it by one `LMCase`.
+
+A test module parametrizes over its cases and over `LM_CONTRACTS`. The oracle of a case is written
+in the test from the paper's equation, with numpy and a visible loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from seqloom import LanguageModel
+from seqloom.architectures import find_architecture, load_config_class, load_model_class
+from seqloom.errors import ShapeError
+
+V = 11  # words known to the models of the contracts
+LENGTHS = [5, 1, 3, 4]
+
+Weights = dict[str, NDArray[np.float64]]
+Oracle = Callable[[Weights, list[int], Any], NDArray[np.float64]]
+"""Takes weights, ids and the configuration; returns the logits after each id, (T, V)."""
+
+
+@dataclass(frozen=True)
+class LMCase:
+    """One language model to put through the contracts: its name, options and oracle."""
+
+    arch: str
+    oracle: Oracle
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "-".join([self.arch, *(f"{k}={v}" for k, v in self.options.items())])
+
+    def model(self, seed: int = 0, **changes: Any) -> nn.Module:
+        entry = find_architecture("lm", self.arch)
+        values = {**self.options, **entry.preset, "vocab_size": V, **changes}
+        torch.manual_seed(seed)
+        model: nn.Module = load_model_class(entry)(load_config_class(entry)(**values))
+        return model.double().eval()
+
+
+def some_ids(rows: int, steps: int, seed: int = 1) -> Tensor:
+    return torch.randint(V, (rows, steps), generator=torch.Generator().manual_seed(seed))
+
+
+def weights_of(model: nn.Module) -> Weights:
+    return {name: weight.detach().numpy() for name, weight in model.named_parameters()}
+
+
+def matches_its_oracle(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(), some_ids(3, 6)
+    logits = model(ids).logits
+    for row, line in zip(ids.tolist(), logits, strict=True):
+        expected = case.oracle(weights_of(model), row, model.config)
+        assert_close(line, torch.from_numpy(expected))
+
+
+def padding_never_changes_a_result(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(), some_ids(len(LENGTHS), max(LENGTHS))
+    before = model(some_ids(len(LENGTHS), 2, seed=9)).state
+    for start in (None, before):
+        whole = model(ids, torch.tensor(LENGTHS), start)
+        for b, n in enumerate(LENGTHS):
+            own = None if start is None else type(start)(*(part[b : b + 1] for part in start))
+            alone = model(ids[b : b + 1, :n], None, own)
+            assert_close(whole.logits[b, :n], alone.logits[0])
+            for part, expected in zip(whole.state, alone.state, strict=True):
+                assert_close(part[b], expected[0])
+        rubbish = ids.clone()
+        for b, n in enumerate(LENGTHS):
+            rubbish[b, n:] = V - 1
+        again = model(rubbish, torch.tensor(LENGTHS), start)
+        for part, expected in zip(again.state, whole.state, strict=True):
+            assert torch.equal(part, expected)
+
+
+def a_row_of_length_none_keeps_its_state(case: LMCase, tmp_path: Path) -> None:
+    model = case.model()
+    before = model(some_ids(2, 3)).state
+    after = model(some_ids(2, 4, seed=5), torch.tensor([4, 0]), before).state
+    for old, new in zip(before, after, strict=True):
+        assert torch.equal(new[1], old[1])
+        assert new.shape == old.shape
+
+
+def a_batch_of_one_and_a_step_of_one(case: LMCase, tmp_path: Path) -> None:
+    model = case.model()
+    output = model(some_ids(1, 1))
+    assert output.logits.shape == (1, 1, V)
+    assert_close(output.logits, model(some_ids(1, 1), torch.tensor([1])).logits)
+
+
+def whole_equals_step_by_step(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(), some_ids(3, 7)
+    whole, state, steps = model(ids), model.initial_state(3), []
+    for t in range(7):
+        output = model(ids[:, t : t + 1], None, state)
+        state = output.state
+        steps.append(output.logits)
+    assert_close(torch.cat(steps, dim=1), whole.logits)
+    for part, expected in zip(state, whole.state, strict=True):
+        assert_close(part, expected)
+
+
+def no_state_is_the_initial_state(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(), some_ids(2, 3)
+    assert torch.equal(model(ids).logits, model(ids, None, model.initial_state(2)).logits)
+
+
+def same_seed_same_result(case: LMCase, tmp_path: Path) -> None:
+    first, second, other = case.model(3), case.model(3), case.model(4)
+    ids = some_ids(2, 4)
+    assert torch.equal(first(ids).logits, second(ids).logits)
+    assert not torch.equal(first(ids).logits, other(ids).logits)
+    assert torch.equal(first(ids).logits, first(ids).logits)  # no dropout in evaluation
+
+
+def dropout_acts_in_training_only(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(dropout=0.5), some_ids(2, 4)
+    assert torch.equal(model(ids).logits, model(ids).logits)
+    model.train()
+    assert not torch.equal(model(ids).logits, model(ids).logits)
+
+
+def every_parameter_gets_a_gradient(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model().train(), torch.arange(V).repeat(2, 2)
+    model(ids).logits.square().sum().backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and weight.grad.abs().sum() > 0, name
+
+
+def gradients_match_finite_differences(case: LMCase, tmp_path: Path) -> None:
+    model, ids, lengths = case.model(), some_ids(2, 3), torch.tensor([3, 2])
+    names = [name for name, _ in model.named_parameters()]
+
+    def scores(*weights: Tensor) -> Tensor:
+        output = torch.func.functional_call(
+            model, dict(zip(names, weights, strict=True)), (ids, lengths)
+        )
+        return output.logits[0, 2], output.logits[1, :2]
+
+    weights = tuple(weight.detach().requires_grad_() for weight in model.parameters())
+    assert torch.autograd.gradcheck(scores, weights)
+
+
+def bad_input_is_refused(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(), some_ids(2, 3)
+    with pytest.raises(ShapeError, match=r"ids must have shape \(B, T\).*got \(3,\)"):
+        model(ids[0])
+    with pytest.raises(ShapeError, match=r"T at least 1, got \(2, 0\)"):
+        model(ids[:, :0])
+    with pytest.raises(ShapeError, match=r"lengths must have shape \(2,\).*got \(3,\)"):
+        model(ids, torch.tensor([1, 2, 3]))
+    with pytest.raises(ShapeError, match=r"must have 2 rows.*got 3; start from initial_state\(2\)"):
+        model(ids, None, model.initial_state(3))
+
+
+def saving_and_loading_changes_nothing(case: LMCase, tmp_path: Path) -> None:
+    options = {k: v for k, v in case.options.items() if k != "vocab_size"}
+    texts = ["the cat sat", "a dog sat on the mat", "the dog ran"] * 3
+    model = LanguageModel(case.arch, window=4, training=QUICK, **options).fit(texts)
+    model.save(tmp_path / "model")
+    loaded = LanguageModel.load(tmp_path / "model")
+    assert loaded.score(texts) == model.score(texts)  # bit for bit
+    assert loaded.evaluate(texts) == model.evaluate(texts)
+    assert loaded.generate(seed=5) == model.generate(seed=5)
+    assert loaded.get_params()["arch"] == case.arch
+    again = loaded.save(tmp_path / "again")
+    for name in ("weights.safetensors", "vocabulary.json", "seqloom.json", "README.md"):
+        assert (again / name).read_bytes() == (tmp_path / "model" / name).read_bytes()
+
+
+QUICK = {"epochs": 1, "batch": {"batch_size": 2}, "device": "cpu"}
+LM_CONTRACTS = (
+    matches_its_oracle,
+    padding_never_changes_a_result,
+    a_row_of_length_none_keeps_its_state,
+    a_batch_of_one_and_a_step_of_one,
+    whole_equals_step_by_step,
+    no_state_is_the_initial_state,
+    same_seed_same_result,
+    dropout_acts_in_training_only,
+    every_parameter_gets_a_gradient,
+    gradients_match_finite_differences,
+    bad_input_is_refused,
+    saving_and_loading_changes_nothing,
+)
