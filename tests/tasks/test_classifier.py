@@ -69,6 +69,14 @@ def test_logistic_equals_one_versus_rest(name, l2):
     assert model.score(x, y) == oracle.score(x, y)
 
 
+def test_validation_measures_but_does_not_choose_an_unfinished_solution():
+    x, y = data_of("iris")
+    wanted = Classifier("softmax", l2=0.01).fit(x[::2], y[::2])
+    model = Classifier("softmax", l2=0.01).fit(x[::2], y[::2], valid=(x[1::2], y[1::2]))
+    assert model.coef_.tolist() == wanted.coef_.tolist()
+    assert model.metrics_["valid_accuracy"] == wanted.score(x[1::2], y[1::2])
+
+
 def test_two_classes():
     x, y = data_of("iris")
     x, y = x[y > 0], y[y > 0]
@@ -355,7 +363,10 @@ def test_fit_into_a_directory(tmp_path, capsys):
 @pytest.mark.parametrize("arch", ["softmax", "mlp"])
 def test_a_resumed_run_ends_where_an_unbroken_one_does(arch, tmp_path):
     x, y = data_of("iris")
-    options = {"training": {"epochs": 4}, **({"hidden_sizes": (8,)} if arch == "mlp" else {})}
+    options = {
+        "training": {"epochs": 4, "log_every": 1},
+        **({"hidden_sizes": (8,)} if arch == "mlp" else {}),
+    }
     unbroken = Classifier(arch, **options).fit(x, y, valid=(x, y), out=tmp_path / "a")
 
     def stop(report):

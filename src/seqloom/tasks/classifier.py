@@ -157,8 +157,8 @@ class Classifier(Estimator):
             X: A table of numbers (N, D); texts; `LabeledText`s; a file, "NAME:SPLIT", or prepared
                 data.
             y: A label an example, unless `X` brings them.
-            valid: What decides which weights are best, and when to stop: as `X` where that brings
-                labels, else the pair (X, y).
+            valid: What decides which weights of an "mlp" are best and when it stops, and measures
+                the others: as `X` where that brings labels, else the pair (X, y).
             out: A directory for checkpoints and, at the end, the model.
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.

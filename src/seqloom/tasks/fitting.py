@@ -75,6 +75,9 @@ def run_training(
 ) -> Learned:
     """Train a model by the one loop; without a directory nothing is shown.
 
+    L-BFGS goes for the minimum of the training loss itself, so validation chooses no earlier
+    weights there; it only measures the last.
+
     Args:
         model: What to train; it ends on the CPU.
         train: The training examples.
@@ -89,9 +92,9 @@ def run_training(
     training, place = settings.training, settings.place
     whole = training.optimizer.name == "lbfgs"
     batches = replace(training.batch, seed=training.batch.seed + training.seed)
-    objective = SupervisedObjective(
-        train, valid, goal, None if whole else batches, before_epoch if whole else None
-    )
+    objective = SupervisedObjective(train, valid, goal, batches)
+    if whole:
+        objective = SupervisedObjective(train, None, goal, None, before_epoch)
     result = run(
         model,
         objective,
@@ -108,7 +111,8 @@ def run_training(
         "epochs": result.epochs,
         "seconds": round(result.seconds, 1),
     }
-    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
+    metrics = goal.measure(model, valid) if whole and valid is not None else result.metrics
+    return Learned({f"valid_{name}": value for name, value in metrics.items()}, history)
 
 
 def origin(train: Any, valid: Any, training: TrainConfig, **facts: Any) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Regressor(Estimator):
         Args:
             X: A table of numbers (N, D).
             y: A number an example (N,), or several (N, C).
-            valid: The pair (X, y) of other examples, which decides which weights are best.
+            valid: The pair (X, y) of other examples, to measure the result on.
             out: A directory for checkpoints and, at the end, the model.
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.

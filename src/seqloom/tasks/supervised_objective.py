@@ -43,6 +43,12 @@ class Goal:
     penalty: Callable[[Tensor], Tensor] | None
     metrics: Callable[[NDArray[Any], NDArray[Any]], dict[str, float]]
 
+    def measure(self, model: nn.Module, examples: Examples) -> dict[str, float]:
+        """Return mean loss and metrics of a model on examples."""
+        scores, targets = all_scores(model, examples.features), examples.targets
+        total = self.loss(torch.from_numpy(scores), torch.from_numpy(targets))
+        return {"loss": float(total) / len(targets), **self.metrics(scores, targets)}
+
 
 def model_input(batch: Batch) -> Tensor | Bag:
     """Return the features of a batch of tensors as models take them."""
@@ -121,11 +127,7 @@ class SupervisedObjective:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Mean loss and metrics of the validation examples."""
-        if self.valid is None:
-            return {}
-        scores, targets = all_scores(model, self.valid.features), self.valid.targets
-        total = self.goal.loss(torch.from_numpy(scores), torch.from_numpy(targets))
-        return {"loss": float(total) / len(targets), **self.goal.metrics(scores, targets)}
+        return {} if self.valid is None else self.goal.measure(model, self.valid)
 
     def carry(self) -> Mapping[str, Tensor]:
         """Nothing goes from batch to batch."""
