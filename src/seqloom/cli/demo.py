@@ -12,7 +12,7 @@ from seqloom.resources import CHINESE, ENGLISH, NAMES, SHAKESPEARE, TANG, read_e
 Row = dict[str, Any]
 
 TRAINING = {
-    "optimizer": {"rate": 4e-3},
+    "optimizer": {"rate": 0.01},
     "schedule": {"name": "cosine"},
     "batch": {"batch_size": 16},
     "clip_norm": 1.0,
@@ -81,10 +81,12 @@ def compare_language_models() -> list[Row]:
     rows = []
     for entry in architectures("lm"):
         began = time.monotonic()
+        layers = {} if entry.name == "nnlm" else {"num_layers": 1}
         model = LanguageModel(
             entry.name,
             hidden_size=100,
-            dropout=0.2,
+            dropout=0.1,
+            **layers,
             text={"normalizer": {"lowercase": True}},
             vocabulary={"min_count": 3},
             window=20,

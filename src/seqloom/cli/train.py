@@ -124,11 +124,18 @@ def _plan(
 
 
 def _fit(model: Any, plan: Any, out: Path | None, *, resume: bool) -> None:
-    data = plan.data
-    options = {"fields": data.fields} if data.fields else {}
-    model.fit(data.train, valid=data.valid, out=out, resume=resume, **options)
+    from seqloom.tasks.recipe import open_data
+
+    train = open_data(plan.task, plan.data.train, plan.data.fields)
+    valid: Any = None
+    if plan.data.valid is not None:
+        opened = open_data(plan.task, plan.data.valid, plan.data.fields)
+        valid = opened if len(opened) > 1 else opened[0]
+    model.fit(*train, valid=valid, out=out, resume=resume)
 
 
 def _evaluate(model: Any, data: str, fields: dict[str, Any]) -> dict[str, float]:
-    found: dict[str, float] = model.evaluate(data, **({"fields": fields} if fields else {}))
+    from seqloom.tasks.recipe import open_data
+
+    found: dict[str, float] = model.evaluate(*open_data(model.task, data, fields))
     return found

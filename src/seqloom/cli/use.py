@@ -25,17 +25,29 @@ def evaluate(
     """Measure a model on data with known answers."""
     from seqloom.config import apply_overrides
     from seqloom.tasks import load
+    from seqloom.tasks.recipe import open_data
 
-    options = {"fields": apply_overrides({}, fields)} if fields else {}
-    metrics = load(model).evaluate(data, **options)
+    estimator = load(model)
+    opened = open_data(estimator.task, data, apply_overrides({}, fields or []))
+    metrics = estimator.evaluate(*opened)
     print_rows([{"what": k, "value": v} for k, v in metrics.items()], as_json=as_json)
 
 
 def predict(model: Model, data: Input = "-", as_json: JsonOption = False) -> None:
-    """Predict for each line: a class, a number, the next word."""
+    """Predict a class or the next word for each line, or a number for each row of a table."""
     from seqloom.tasks import load
 
-    _print_each(load(model).predict_lines(list(_lines(data))), as_json=as_json)
+    estimator = load(model)
+    if estimator.task == "regress":
+        from seqloom.data.fields import read_numbers
+
+        rows, _ = read_numbers(data, target="", format="csv" if data == "-" else None)
+        results = (
+            {"row": i, "predicted": float(y)} for i, y in enumerate(estimator.predict(rows), 1)
+        )
+    else:
+        results = estimator.predict_lines(list(_lines(data)))
+    _print_each(results, as_json=as_json)
 
 
 def score(model: Model, data: Input = "-", as_json: JsonOption = False) -> None:

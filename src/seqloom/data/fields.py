@@ -114,6 +114,39 @@ def read_pairs(
     return Records(read, table.path, on_error)
 
 
+def read_numbers(
+    source: Source | DataFrame, *, target: str = "target", format: str | None = None
+) -> tuple[list[list[float]], list[float]]:
+    """Read a table of numbers: every column but the target is a feature.
+
+    Args:
+        source: A file, compressed or not, or a data frame.
+        target: The column to be predicted; "" if there is none.
+        format: As for `read_rows`.
+
+    Returns:
+        The features, a row each, and the targets.
+    """
+    table = open_table(source, format=format, header=True, quoted=None)
+    needed = (target,) if target else ()
+    features, targets = [], []
+    for row in Records(lambda problems: table.rows(problems, needed), table.path):
+        features.append([_number(row, name) for name in row.fields if name != target])
+        if target:
+            targets.append(_number(row, target))
+    return features, targets
+
+
+def _number(row: Row, name: str) -> float:
+    try:
+        return float(_value(row, name))
+    except (TypeError, ValueError):
+        shown_value = shown(row.fields[name])
+        raise DataError(
+            f"column {name!r} must hold numbers, got {shown_value}", row.path, row.line
+        ) from None
+
+
 def _examples(
     rows: Callable[[Problems], Iterator[Row]], example: Callable[[Row], Example]
 ) -> Callable[[Problems], Iterator[Example]]:

@@ -29,7 +29,7 @@ class FieldNames:
         label: The field with the label.
         separator: What several labels in that field are separated by, if there may be several.
         source: The field with the source of a pair.
-        target: The field with its target.
+        target: The field with its target, or with the number to predict.
         token: The column with the word.
         tag: The column with the tag; negative counts from the end.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -381,6 +381,11 @@ class Classifier(Estimator):
             shares = {labels[j]: float(row[j]) for j in order}
             found.append(Classification(labels[i], float(row[i]), shares))
         return found
+
+    def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """For the command line: the class of each line."""
+        for line, found in zip(lines, self.classify(list(lines)), strict=True):
+            yield {"label": found.label, "probability": found.probability, "text": line}
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """Return the accuracy."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -349,6 +349,25 @@ class LanguageModel(Estimator):
             generator=torch.Generator().manual_seed(seed),
         )
         return self.pipeline_.detokenize([*known, *self.vocabulary_.decode(drawn)])
+
+    @torch.no_grad()
+    def next_words(self, prompt: str = "", k: int = 5) -> list[tuple[str, float]]:
+        """Return the k likeliest next words after a prompt, with their probabilities."""
+        self.require_fitted()
+        last, state = self._end, self.model_.initial_state(1)
+        for id_ in self.vocabulary_.encode(self.pipeline_.words(prompt)).tolist():
+            _, state = self._step(torch.tensor([last]), state)
+            last = id_
+        log_probs, _ = self._step(torch.tensor([last]), state)
+        best = log_probs[0].topk(min(k, len(self.vocabulary_)))
+        words = self.vocabulary_.decode(best.indices.numpy())
+        return list(zip(words, best.values.exp().tolist(), strict=True))
+
+    def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """For the command line: the likeliest next word of each line."""
+        for line in lines:
+            ((word, chance),) = self.next_words(line, k=1)
+            yield {"next": word, "probability": chance, "text": line}
 
     def _step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         output = self.model_(ids[:, None], None, state)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.config import apply_overrides, from_dict, load_toml
+from seqloom.data.fields import read_numbers
+from seqloom.data.inputs import FieldNames, read_input
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.estimator import merge
 from seqloom.tasks.loading import task_class
@@ -82,6 +84,16 @@ class Recipe:
         return task_class(self.task)(
             self.arch, **self.settings, training=merge(self.training, training), **self.model
         )
+
+
+def open_data(task: str, source: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what `fit` and `evaluate` of a task take for a source: X, or X and y."""
+    names = from_dict(FieldNames, fields, where="data.fields")
+    if task == "regress":
+        return read_numbers(source, target=names.target)
+    if not fields:
+        return (source,)
+    return (read_input(source, "labeled" if task == "classify" else "text", names=names),)
 
 
 OWN_KEYS = ("task", "arch", "data", "title", "model", "training", "target")

@@ -186,7 +186,10 @@ class MetricsFile:
 
 
 def draw_curve(rows: list[dict[str, Any]], path: Path) -> bool:
-    """Draw loss and metrics over the updates; return whether matplotlib was there to do it."""
+    """Draw loss and metrics over the updates; return whether matplotlib was there to do it.
+
+    A perplexity is drawn as its logarithm, which is a loss and fits the same axis.
+    """
     from seqloom.figures import curve, save
 
     series: dict[str, tuple[list[float], list[float]]] = {}
@@ -194,14 +197,15 @@ def draw_curve(rows: list[dict[str, Any]], path: Path) -> bool:
         for name, value in row.items():
             if name in {"step", "epoch", "rate", "seconds"} or not math.isfinite(value):
                 continue
-            xs, ys = series.setdefault(name, ([], []))
+            is_perplexity = name == "perplexity"
+            shown = "ln perplexity, validation" if is_perplexity else name
+            xs, ys = series.setdefault(shown, ([], []))
             xs.append(row["step"])
-            ys.append(value)
+            ys.append(math.log(value) if is_perplexity else value)
     if not series:
         return False
     try:
-        positive = all(y > 0 for _, ys in series.values() for y in ys)
-        save(curve(series, xlabel="updates", ylabel="", log_y=positive), path)
+        save(curve(series, xlabel="updates"), path)
     except BackendError:
         return False
     return True
