@@ -108,13 +108,21 @@ class WordTokenizer:
         return detokenize_chinese(words) if language == "zh" else detokenize_english(words)
 
     def _cut_chinese(self, text: str) -> list[str]:
-        words = (self._segmenter or _rjieba()).cut(text)
-        if self._segmenter is not None and "".join(words) != text:
-            raise DataError(
-                "a segmenter must return words that make up the text, blanks included; "
-                f"got {words[:8]} for {text[:40]!r}"
-            )
+        if self._segmenter is None:
+            words = _rjieba().cut(text)
+            if _BLANK.search(text) is None:
+                return words  # nothing to leave out, as in most Chinese text
+        else:
+            words = self._segmenter.cut(text)
+            if "".join(words) != text:
+                raise DataError(
+                    "a segmenter must return words that make up the text, blanks included; "
+                    f"got {words[:8]} for {text[:40]!r}"
+                )
         return [word for word in words if word and not word.isspace()]
+
+
+_BLANK = re.compile(r"\s")
 
 
 @cache
