@@ -25,6 +25,7 @@ from seqloom.tasks.directory import (
     load_weights,
     read_model,
 )
+from seqloom.tasks.notebook import html_table
 from seqloom.tasks.scikit import not_fitted_error
 
 if TYPE_CHECKING:
@@ -179,6 +180,12 @@ class Estimator(ABC):
         self.model_.eval()
         self.metrics_ = dict(stored.header.metrics)
         self.provenance_ = dict(stored.header.provenance)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the settings, and the metrics once it was fitted."""
+        own = {name: getattr(self, name) for name in self.settings}
+        rows = {"arch": self.arch, **self._options, **own, **getattr(self, "metrics_", {})}
+        return html_table(type(self).__name__, rows)
 
     def __repr__(self) -> str:
         own = {name: getattr(self, name) for name in self.settings}

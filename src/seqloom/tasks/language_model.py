@@ -39,12 +39,14 @@ from seqloom.tasks.directory import (
 )
 from seqloom.tasks.estimator import Estimator
 from seqloom.tasks.language_objective import LanguageModelObjective, stream_loss
+from seqloom.tasks.notebook import html_words
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 
 if TYPE_CHECKING:
     from seqloom.training import StepReport, TrainConfig, TrainResult
 
 EVALUATION_WINDOW = 256
+SURPRISE = 12.0  # nats at which a word is shown in full red
 VOCABULARY, SUBWORD = "vocabulary.json", "subword.json"
 
 
@@ -73,6 +75,12 @@ class TextScore:
     def perplexity(self) -> float:
         """The perplexity a word, the end of the sentence counted as one."""
         return perplexity(-self.total, len(self.log_probs))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the words, the more surprising the redder."""
+        notes = [f"log-probability {value:.3f}" for value in self.log_probs]
+        shades = [min(1.0, -value / SURPRISE) for value in self.log_probs]
+        return html_words(self.words, shades, notes)
 
 
 class LanguageModel(Estimator):
