@@ -66,6 +66,8 @@ def test_imports_point_one_way(path: Path):
         target = room_of(name)
         if target == "__version__":
             continue
+        if target in seqloom.__all__:  # named at the top, lies in a task
+            target = "tasks"
         assert target == room or target in ALLOWED[room], f"{room} may not import {name}"
 
 

@@ -73,8 +73,8 @@ def describe(text: str) -> Row:
 
 def compare_language_models() -> list[Row]:
     """Fit each language model to the same lines and let it write one."""
+    from seqloom import LanguageModel
     from seqloom.architectures import architectures
-    from seqloom.tasks.language_model import LanguageModel
 
     lines = read_embedded(SHAKESPEARE).splitlines()
     train, test = lines[:-600], lines[-600:]
@@ -109,7 +109,7 @@ def compare_language_models() -> list[Row]:
 
 def write_poems() -> list[Row]:
     """Fit an LSTM to the characters of quatrains, score two lines and write two."""
-    from seqloom.tasks.language_model import LanguageModel
+    from seqloom import LanguageModel
 
     poems = read_embedded(TANG).splitlines()
     model = LanguageModel(
@@ -134,8 +134,8 @@ def write_poems() -> list[Row]:
 
 def compare_classifiers() -> list[Row]:
     """Fit each classifier to runs of characters of surnames."""
+    from seqloom import Classifier
     from seqloom.architectures import architectures
-    from seqloom.tasks.classifier import Classifier
 
     pairs = [line.split("\t") for line in read_embedded(NAMES).splitlines()[1:]]
     pairs = [pair for pair in pairs if pair[1] in LANGUAGES]
@@ -180,7 +180,7 @@ def predict_words() -> list[Row]:
     """Fit a line: how many words a sentence of so many characters has."""
     import numpy as np
 
-    from seqloom.tasks.regressor import Regressor
+    from seqloom import Regressor
     from seqloom.text import WordTokenizer
 
     lines = read_embedded(SHAKESPEARE).splitlines()

@@ -106,7 +106,7 @@ def inspect(model: Model, as_json: JsonOption = False) -> None:
 
 
 def _language_model(name: str) -> Any:
-    from seqloom.tasks.language_model import LanguageModel
+    from seqloom import LanguageModel
 
     return LanguageModel.load(name)
 

@@ -1,0 +1,193 @@
+"""Training, measuring and using models from the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = str(Path(sys.executable).with_name("seqloom"))
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def poet(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("poet")
+    (folder / "text.txt").write_text("a rose is a rose\na thorn is a thorn\n" * 40)
+    result = run(
+        *("train", "--task", "lm", "--arch", "rnn", "--train", folder / "text.txt"),
+        *("--valid", folder / "text.txt", "--out", folder / "model"),
+        *("--set", "model.hidden_size=16", "--set", "training.epochs=8"),
+        *("--set", "training.optimizer.rate=0.02", "--set", "training.batch.batch_size=4"),
+        *("--set", "window=10", "--json"),
+    )
+    assert result.returncode == 0, result.stderr
+    return folder, json.loads(result.stdout)
+
+
+def test_train_prints_the_metrics_and_saves_all(poet):
+    folder, rows = poet
+    metrics = {row["what"]: row["value"] for row in rows}
+    assert 1 <= metrics["valid_perplexity"] < 1.5  # the two sentences take turns
+    names = {path.name for path in (folder / "model").iterdir()}
+    assert {"seqloom.json", "weights.safetensors", "README.md", "training"} <= names
+    assert (folder / "model" / "training" / "learning-curve.png").stat().st_size > 1000
+
+
+def test_evaluate_agrees_with_training(poet):
+    folder, rows = poet
+    result = run("evaluate", folder / "model", folder / "text.txt", "--json")
+    found = {row["what"]: row["value"] for row in json.loads(result.stdout)}
+    assert found["perplexity"] == pytest.approx(rows[0]["value"], rel=0.05)
+    assert found["tokens"] == 80 * 6
+
+
+def test_score_reads_lines_and_prints_json(poet):
+    folder, _ = poet
+    result = run("score", folder / "model", "--json", input="a rose is a rose\na rose is a dog\n")
+    good, bad = (json.loads(line) for line in result.stdout.splitlines())
+    assert good["log_prob"] > bad["log_prob"]
+    assert (good["unknown"], bad["unknown"]) == (0, 1)
+
+
+def test_generate_is_the_same_for_the_same_seed(poet):
+    folder, _ = poet
+    first = run("generate", folder / "model", "a", "--seed", 3, "-n", 2)
+    assert first.stdout == run("generate", folder / "model", "a", "--seed", 3, "-n", 2).stdout
+    assert all(line.startswith("a ") for line in first.stdout.splitlines())
+
+
+def test_predict_names_the_next_word(poet):
+    folder, _ = poet
+    result = run("predict", folder / "model", input="a rose is a\n")
+    assert result.stdout.splitlines()[1].split("\t")[0] in {"rose", "thorn"}
+
+
+def test_inspect_lists_every_weight(poet):
+    folder, _ = poet
+    shown = json.loads(run("inspect", folder / "model", "--json").stdout)
+    assert (shown["task"], shown["architecture"]) == ("lm", "rnn")
+    shapes = {row["weight"]: row["shape"] for row in shown["weights"]}
+    assert shapes["rnn.weight_hh_l0"] == [16, 16]
+
+
+def test_a_directory_that_exists_is_refused_and_untouched(poet):
+    folder, _ = poet
+    before = (folder / "model" / "seqloom.json").read_bytes()
+    result = run(
+        *("train", "--task", "lm", "--arch", "rnn", "--train", folder / "text.txt"),
+        *("--out", folder / "model"),
+    )
+    assert result.returncode == 1
+    assert "exists already" in result.stderr
+    assert (folder / "model" / "seqloom.json").read_bytes() == before
+
+
+def test_a_classifier_from_a_table(tmp_path):
+    (tmp_path / "reviews.csv").write_text("review,stars\n" + "good film,5\nbad film,1\n" * 5)
+    fields = ["--field", "text=review", "--field", "label=stars"]
+    result = run(
+        *("train", "--task", "classify", "--arch", "softmax", "--out", tmp_path / "judge"),
+        *("--train", tmp_path / "reviews.csv", *fields),
+    )
+    assert result.returncode == 0, result.stderr
+    predicted = run("predict", tmp_path / "judge", "--json", input="a good one\n")
+    assert json.loads(predicted.stdout)["label"] == "5"
+    measured = run("evaluate", tmp_path / "judge", tmp_path / "reviews.csv", *fields, "--json")
+    assert json.loads(measured.stdout)[0] == {"what": "accuracy", "value": 1.0}
+
+
+def test_a_regressor_from_a_table(tmp_path):
+    rows = "".join(f"{x},{y},{2 * x - y + 1}\n" for x in range(5) for y in range(4))
+    (tmp_path / "numbers.csv").write_text("x,y,z\n" + rows)
+    result = run(
+        *("train", "--task", "regress", "--arch", "linear", "--out", tmp_path / "line"),
+        *("--train", tmp_path / "numbers.csv", "--field", "target=z"),
+    )
+    assert result.returncode == 0, result.stderr
+    predicted = run("predict", tmp_path / "line", "--json", input="x,y\n10,3\n")
+    assert json.loads(predicted.stdout)["predicted"] == pytest.approx(18, abs=1e-6)
+
+
+def test_numbers_that_are_none_are_named(tmp_path):
+    (tmp_path / "numbers.csv").write_text("x,target\n1,2\ntwo,3\n")
+    result = run(
+        *("train", "--task", "regress", "--arch", "linear", "--out", tmp_path / "line"),
+        *("--train", tmp_path / "numbers.csv"),
+    )
+    assert result.returncode == 1
+    assert f"{tmp_path / 'numbers.csv'}:3" in result.stderr
+    assert "'two'" in result.stderr
+
+
+def test_check_makes_one_update_and_leaves_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("a b c\n" * 10)
+    result = run(
+        *("check", "--task", "lm", "--arch", "nnlm", "--train", tmp_path / "a.txt"), cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("ok: lm nnlm, ")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "lm", "--arch", "lstn"], "did you mean 'lstm'?"),
+        (["--task", "ml", "--arch", "lstm"], "unknown task 'ml'"),
+        (["--task", "lm", "--arch", "lstm", "--set", "model.hiden_size=3"], "'hidden_size'"),
+        (["--task", "lm", "--arch", "lstm", "--set", "modle.hidden_size=3"], "'model'"),
+        (["--task", "lm", "--arch", "lstm", "--set", "training.epochs=-1"], "got -1"),
+        (["--task", "lm", "--arch", "lstm", "--set", "training.epochs=many"], "'many'"),
+    ],
+)
+def test_wrong_settings_are_named(tmp_path, arguments, message):
+    (tmp_path / "a.txt").write_text("a b c\n" * 10)
+    result = run("train", *arguments, "--train", tmp_path / "a.txt", "--out", tmp_path / "o")
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "o").exists()
+
+
+def test_recipes_are_listed_and_unknown_ones_refused():
+    listed = {row["recipe"] for row in json.loads(run("reproduce", "--json").stdout)}
+    assert {"ptb-lstm", "ptb-rnn", "ptb-nnlm"} <= listed
+    assert "did you mean 'ptb-lstm'?" in run("reproduce", "ptb-lstn").stderr
+
+
+def test_reproduce_compares_with_the_target(tmp_path):
+    (tmp_path / "text.txt").write_text("a rose is a rose\n" * 30)
+    (tmp_path / "toy.toml").write_text(
+        f"""
+task = "lm"
+arch = "nnlm"
+[data]
+train = "{tmp_path / "text.txt"}"
+valid = "{tmp_path / "text.txt"}"
+test = "{tmp_path / "text.txt"}"
+[model]
+hidden_size = 8
+embed_size = 8
+[training]
+epochs = 2
+[target]
+metric = "perplexity"
+value = 1000.0
+source = "anything does better"
+"""
+    )
+    result = run("reproduce", tmp_path / "toy.toml", "--seeds", 2, "--json")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert [row["reached"] for row in rows] == [True, True]
+    assert rows[0]["test_perplexity"] != rows[1]["test_perplexity"]
+    assert "anything does better" in result.stderr
