@@ -36,7 +36,8 @@ def poet(tmp_path_factory):
 def test_train_prints_the_metrics_and_saves_all(poet):
     folder, rows = poet
     metrics = {row["what"]: row["value"] for row in rows}
-    assert 1 <= metrics["valid_perplexity"] < 1.5  # the two sentences take turns
+    # Knowing only how frequent the five words are gives exp(entropy) = 4.76.
+    assert 1 <= metrics["valid_perplexity"] < 2
     names = {path.name for path in (folder / "model").iterdir()}
     assert {"seqloom.json", "weights.safetensors", "README.md", "training"} <= names
     assert (folder / "model" / "training" / "learning-curve.png").stat().st_size > 1000
