@@ -96,7 +96,7 @@ class EncodedData:
         sequences: Fields of varying length.
         values: Fields of fixed shape (N, ...).
 
-    Example:
+    Examples:
         >>> data = EncodedData({"ids": Ragged.of([[5, 6, 7], [8]])}, {"label": np.array([1, 0])})
         >>> batch = data.batch([1, 0])
         >>> batch["ids"].values.tolist(), batch["ids"].lengths.tolist()

@@ -79,7 +79,7 @@ class Bucketing:
         data: Anything with a length and lengths, usually `EncodedData`.
         config: How batches are cut.
 
-    Example:
+    Examples:
         >>> from seqloom.data.ragged import Ragged
         >>> data = EncodedData({"ids": Ragged.of([[1], [2, 3], [4], [5, 6]])})
         >>> plan = Bucketing(data, BatchConfig(batch_size=2))

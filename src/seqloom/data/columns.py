@@ -44,7 +44,7 @@ def read_tagged(
             writes the place of a character in its word there ("口0", "腔1").
         on_error: "raise" at the first malformed sentence, or "skip" and count.
 
-    Example:
+    Examples:
         >>> sentence = next(iter(read_tagged("train.txt")))  # doctest: +SKIP
         >>> sentence.tokens[:2], sentence.tags[:2]  # doctest: +SKIP
         (('Confidence', 'in'), ('B-NP', 'B-PP'))
@@ -128,7 +128,7 @@ def read_conllu(
         tag: "upos" for the universal part of speech, "xpos" for the treebank's own.
         on_error: "raise" at the first malformed sentence, or "skip" and count.
 
-    Example:
+    Examples:
         >>> sentences = read_conllu("en_ewt-ud-dev.conllu", tag="xpos")  # doctest: +SKIP
     """
     if tag not in CONLLU_TAGS:

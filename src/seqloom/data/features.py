@@ -74,7 +74,7 @@ class Bags:
         offsets: N + 1 rising places.
         width: How many features there are.
 
-    Example:
+    Examples:
         >>> bags = Bags(np.array([0, 2, 1]), np.array([1.0, 2.0, 1.0]), np.array([0, 2, 3]), 3)
         >>> {name: array.tolist() for name, array in bags.arrays([1, 0]).items()}
         {'ids': [1, 0, 2], 'weights': [1.0, 1.0, 2.0], 'starts': [0, 1]}

@@ -64,7 +64,7 @@ def read_labeled(
         quoted: As for `read_rows`.
         on_error: "raise" at the first row without a text or a label, or "skip" and count.
 
-    Example:
+    Examples:
         >>> reviews = read_labeled("reviews.tsv", text="text_a")  # doctest: +SKIP
         >>> next(iter(reviews)).label  # doctest: +SKIP
         '1'
@@ -101,7 +101,7 @@ def read_pairs(
         quoted: As for `read_rows`.
         on_error: "raise" at the first row that lacks a side, or "skip" and count.
 
-    Example:
+    Examples:
         >>> names = ("source", "target", "attribution")
         >>> pairs = read_pairs("cmn.txt", format="tsv", header=names)  # doctest: +SKIP
     """

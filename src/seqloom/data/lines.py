@@ -32,7 +32,7 @@ def read_text(
             WikiText count an end of sentence for each of them.
         on_error: "raise" at the first malformed line, or "skip" and count.
 
-    Example:
+    Examples:
         >>> for example in read_text(["news.txt", "more.txt.xz"]):  # doctest: +SKIP
         ...     print(example.text)
     """
@@ -60,7 +60,7 @@ def read_parallel(
         DataError: While it is iterated, if the files have unequal numbers of lines, or (unless
             skipped) one side of a pair is blank.
 
-    Example:
+    Examples:
         >>> pairs = read_parallel("train.en", "train.de")  # doctest: +SKIP
     """
 
@@ -92,7 +92,7 @@ def read_token_lines(
         DataError: While it is iterated, if the files have unequal numbers of lines, or (unless
             skipped) a sentence has more tokens than tags, or fewer, or none.
 
-    Example:
+    Examples:
         >>> sentences = read_token_lines("seq.in", "seq.out")  # doctest: +SKIP
     """
 

@@ -75,7 +75,7 @@ def overlap(train: Iterable[Sequence[str]], test: Iterable[Sequence[str]], n: in
         ConfigError: If n is below 1.
         DataError: If no test sentence has n words.
 
-    Example:
+    Examples:
         >>> overlap([["a", "b", "c"]], [["x", "a", "b"], ["b", "c"]], n=2).share
         0.6666666666666666
     """

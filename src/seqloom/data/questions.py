@@ -28,7 +28,7 @@ def read_questions(path: Source, *, on_error: OnError = "raise") -> Records[Ques
         path: The file, compressed or not.
         on_error: "raise" at the first malformed question or answer, or "skip" and count.
 
-    Example:
+    Examples:
         >>> records = read_questions("dev-v1.1.json")  # doctest: +SKIP
         >>> for question in records:  # doctest: +SKIP
         ...     print(question.question, question.answers[0].text)

@@ -20,7 +20,7 @@ class Ragged:
         flat: All items, ids of shape (total,) or vectors of shape (total, D); may be a memory map.
         offsets: N + 1 rising places in `flat`, the first 0 and the last its length.
 
-    Example:
+    Examples:
         >>> words = Ragged.of([[1, 2, 3], [4]])
         >>> words[1].tolist(), words.lengths([0, 1]).tolist()
         ([4], [3, 1])

@@ -33,7 +33,7 @@ def read_relations(path: Source, *, on_error: OnError = "raise") -> Records[Rela
         path: The file, compressed or not.
         on_error: "raise" at the first malformed record, or "skip" and count.
 
-    Example:
+    Examples:
         >>> relation = next(iter(read_relations("TRAIN_FILE.TXT")))  # doctest: +SKIP
         >>> relation.label, relation.text[slice(*relation.first)]  # doctest: +SKIP
         ('Component-Whole(e2,e1)', 'configuration')

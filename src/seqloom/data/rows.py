@@ -65,7 +65,7 @@ def read_rows(
         quoted: Whether quotes enclose fields; by default they do in CSV and not in TSV.
         on_error: "raise" at the first malformed row, or "skip" and count.
 
-    Example:
+    Examples:
         >>> for row in read_rows("reviews.csv.gz"):  # doctest: +SKIP
         ...     print(row.line, row.fields["text"])
     """

@@ -32,7 +32,7 @@ def read_trees(
         max_depth: How deep brackets may be nested.
         on_error: "raise" at the first malformed tree, or "skip" and count.
 
-    Example:
+    Examples:
         >>> tree = next(iter(read_trees("dev.txt")))  # doctest: +SKIP
         >>> tree.label, tree.leaves()[:3]  # doctest: +SKIP
         ('3', ['It', "'s", 'a'])
@@ -57,7 +57,7 @@ def parse_trees(text: str, *, max_depth: int = MAX_DEPTH) -> list[Tree]:
         ValueError: If brackets do not match, a node has no label or nothing below it, or holds
             both words and nodes.
 
-    Example:
+    Examples:
         >>> parse_trees("(NP (DT the) (NN cat))")[0].leaves()
         ['the', 'cat']
     """

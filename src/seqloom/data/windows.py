@@ -32,7 +32,7 @@ class Windows:
         keep_rest: Whether the last tokens, too few for every lane, go into the first lanes; an
             evaluation needs every token, training does not.
 
-    Example:
+    Examples:
         >>> windows = Windows(np.arange(9), batch_size=2, window=2)
         >>> [batch["ids"].values.tolist() for batch in windows.batches()]
         [[[0, 1, 2], [4, 5, 6]], [[2, 3, 4], [6, 7, 8]]]

@@ -85,7 +85,7 @@ class Classifier(Estimator):
         separable_: Of the perceptron: whether it ended without a mistake on its training data. If
             not, `fit` warns with `NotSeparableWarning`.
 
-    Example:
+    Examples:
         >>> texts = ["good film", "bad film", "good plot", "bad plot"]
         >>> model = Classifier("softmax").fit(texts, ["+", "-", "+", "-"])
         >>> model.classify("a good one").label

@@ -97,7 +97,7 @@ class LanguageModel(Estimator):
         training: Settings of the loop; `batch.batch_size` is the number of parallel lanes.
         options: Settings of the architecture, such as `hidden_size`.
 
-    Example:
+    Examples:
         >>> model = LanguageModel("rnn", hidden_size=8, training={"epochs": 2})
         >>> model.fit(["a rose is a rose"] * 20).score("a rose").total < 0
         True

@@ -57,7 +57,7 @@ class Regressor(Estimator):
         coef_, intercept_: w and b; a row each of several targets.
         limit_: L of "logistic", a number or one a target.
 
-    Example:
+    Examples:
         >>> model = Regressor("linear").fit([[1], [2], [3], [4]], [2, 4, 6, 8])
         >>> model.predict([[5]]).round(6).tolist()
         [10.0]

@@ -29,8 +29,9 @@ def detect_language(text: str) -> str:
     English words are missing. Kana or hangul in more than a tenth of the characters mean Japanese
     or Korean, which we have no rules for.
 
-    >>> [detect_language(text) for text in ("我喜欢用 Python 编程", "the word 中国", "42")]
-    ['zh', 'en', 'und']
+    Examples:
+        >>> [detect_language(text) for text in ("我喜欢用 Python 编程", "the word 中国", "42")]
+        ['zh', 'en', 'und']
     """
     sample = text[:SAMPLE].lower()
     han = sum(map(len, _HAN_RUN.findall(sample)))

@@ -87,7 +87,7 @@ class Normalizer:
         drop_controls: Whether zero-width characters and controls other than white space go.
         single_blanks: Whether runs of white space become one space and those at the ends go.
 
-    Example:
+    Examples:
         >>> result = Normalizer(form="NFKC", lowercase=True)("Ｈｅ said ﬁne")
         >>> result.text, result.source[slice(*result.span(8, 12))]
         ('he said fine', 'ﬁne')

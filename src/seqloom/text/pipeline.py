@@ -51,7 +51,7 @@ class TextPipeline:
         subword: The trained pieces, for `unit="subword"`.
         segmenter: What cuts Chinese text instead of rjieba.
 
-    Example:
+    Examples:
         >>> pipeline = TextPipeline(TextConfig(normalizer=Normalizer(lowercase=True)))
         >>> tokens = pipeline("The U.S.A.")
         >>> tokens.words, tokens.spans[1]

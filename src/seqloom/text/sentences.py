@@ -41,7 +41,7 @@ def split_sentences(text: str, language: str = "auto") -> list[Span]:
         text: Any text.
         language: "en", "zh" or "auto".
 
-    Example:
+    Examples:
         >>> [s.text for s in split_sentences("Mr. Fox paid $3.50. He left.")]
         ['Mr. Fox paid $3.50.', 'He left.']
         >>> [s.text for s in split_sentences("他说：“走吧！”我们就走了。真好")]

@@ -34,7 +34,7 @@ class SubwordTokenizer:
     Args:
         backend: A trained tokenizer of the `tokenizers` library; use `train` or `load`.
 
-    Example:
+    Examples:
         >>> pieces = SubwordTokenizer.train(["low lower lowest"] * 9, vocab_size=270)
         >>> pieces.decode(pieces.encode("slowest 低"))
         'slowest 低'

@@ -41,7 +41,7 @@ class WordVectors:
         ShapeError: If `matrix` is not (len(words), D).
         ConfigError: If a word is repeated or `matrix` is of another type.
 
-    Example:
+    Examples:
         >>> vectors = WordVectors(["up", "down"], np.array([[0, 2], [0, -1]], np.float32))
         >>> vectors.similarity("up", "down")
         -1.0

@@ -79,7 +79,7 @@ class Vocabulary:
             "error" raises `DataError`, "hash" spreads them over `buckets` ids after the last word.
         buckets: How many of those.
 
-    Example:
+    Examples:
         >>> vocabulary = Vocabulary.build([["a", "rose", "is", "a", "rose"]], min_count=2)
         >>> vocabulary.encode(["a", "thorn"]).tolist(), vocabulary.decode([5])
         ([4, 1], ['rose'])

@@ -80,7 +80,7 @@ class WordTokenizer:
         language: "en", "zh", or "auto" to detect it for each text.
         segmenter: What cuts Chinese text; rjieba if left out.
 
-    Example:
+    Examples:
         >>> WordTokenizer("en").words("He doesn't live in the U.S., does he?")
         ['He', 'does', "n't", 'live', 'in', 'the', 'U.S.', ',', 'does', 'he', '?']
         >>> WordTokenizer().words("我来到北京清华大学")

@@ -147,7 +147,7 @@ def find_dataset(name: str) -> Dataset:
     Raises:
         ConfigError: If there is none; the nearest and all of them are named.
 
-    Example:
+    Examples:
         >>> find_dataset("ptb").split_names
         ('train', 'valid', 'test')
     """

@@ -74,7 +74,7 @@ def open_dataset(
         DataError: If a file is not on this machine (the message says how to get it), or the set
             has files only.
 
-    Example:
+    Examples:
         >>> for example in open_dataset("sst", "train", variant="fine"):  # doctest: +SKIP
         ...     print(example.label, example.text)
     """
