@@ -101,3 +101,12 @@ def test_entrances_load_nothing_heavy(code: str):
 
 def test_help_loads_not_even_numpy():
     assert "numpy" not in loaded_by("import seqloom.cli")
+
+
+def test_using_models_loads_no_training():
+    code = (
+        "import seqloom; seqloom.LanguageModel, seqloom.Classifier, seqloom.Regressor, seqloom.load"
+    )
+    loaded = loaded_by(code)
+    assert "seqloom.tasks.classifier" in loaded
+    assert not [name for name in loaded if name.startswith("seqloom.training")]
