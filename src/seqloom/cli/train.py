@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +39,8 @@ def run(
     plan = _plan(recipe, task, arch, train, valid, settings, fields)
     model = plan.estimator()
     _fit(model, plan, out, resume=resume)
+    if os.environ.get("RANK", "0") != "0":
+        return  # of several processes, the first one speaks
     rows = [{"what": k, "value": v} for k, v in model.metrics_.items()]
     print_rows(rows, as_json=as_json)
     note(f"saved in {out}")
