@@ -7,6 +7,7 @@ gradients and counts are summed, so the result is that of one process with the s
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -36,6 +37,7 @@ class Runtime:
             raise BackendError("precision 'fp16' needs a GPU; use 'bf16' or 'fp32' on a CPU")
         if self.world_size > 1 and not distributed.is_initialized():
             distributed.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
+            atexit.register(_leave_group)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16")
 
     @property
@@ -107,6 +109,12 @@ class Runtime:
         """Wait until every process is here."""
         if self.world_size > 1:
             distributed.barrier()
+
+
+def _leave_group() -> None:
+    # Left to the interpreter's end, the group's threads may outlive it, and the process aborts.
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def _choose_device(name: str, world_size: int) -> torch.device:
