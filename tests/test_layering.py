@@ -24,18 +24,20 @@ ALLOWED = {
     "files": {"errors"},
     "config": {"errors"},
     "architectures": {"errors"},
+    "compiled": {"files"},
     "resources": set(),
     "recipes": set(),
     "figures": {"errors"},
     "text": {"errors", "files", "config", "figures"},
     "data": {"errors", "files", "config", "text"},
     "metrics": {"errors"},
+    "ngram": {"errors", "files", "compiled"},
     "decoding": {"errors"},
     "nn": {"errors"},
     "models": {"errors", "nn"},
     "training": {"errors", "files", "config", "data", "figures"},
-    "tasks": BASE | {"text", "data", "models", "nn", "decoding", "metrics", "training"},
-    "cli": BASE | {"resources", "figures", "text", "data", "metrics", "tasks"},
+    "tasks": BASE | {"text", "data", "ngram", "models", "nn", "decoding", "metrics", "training"},
+    "cli": BASE | {"resources", "figures", "ngram", "text", "data", "metrics", "tasks"},
 }
 
 

@@ -1,0 +1,117 @@
+"""Loops compiled to machine code by numba, kept on disk so that only the first run waits.
+
+Compiled functions release the GIL and never use numba's own threads (which do not survive a fork
+and abort when two threads enter): what runs on several cores calls them from `in_threads`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir
+from numba.core import event, types
+from numba.extending import intrinsic
+
+from seqloom.files import cache_folder
+
+Function = Callable[..., Any]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class _SayOnce(event.Listener):
+    """Says on the first real compilation why this run starts slowly."""
+
+    said = False
+
+    def on_start(self, event: event.Event) -> None:
+        module = event.data["dispatcher"].py_func.__module__ if event.data else ""
+        if not _SayOnce.said and module.startswith("seqloom."):
+            _SayOnce.said = True
+            kept = "later runs start at once" if _folder() else "no folder to keep it was found"
+            print(f"seqloom: compiling for this machine; {kept}", file=sys.stderr)  # noqa: T201
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _SayOnce())
+
+
+@cache
+def _folder() -> str | None:
+    """Where compiled code is kept: a folder a state of the package, as callees may change too."""
+    state = hashlib.sha256()
+    package = Path(__file__).parent
+    for source in [Path(__file__), *sorted(package.glob("ngram/*.py"))]:
+        stat = source.stat()
+        state.update(f"{source} {stat.st_size} {stat.st_mtime_ns}".encode())
+    folder = cache_folder() / "compiled" / state.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function when it is first called, without the GIL and without bounds checks."""
+    folder = _folder()
+    kept = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = folder or kept
+        jitted = numba.njit(nogil=True, error_model="numpy", cache=folder is not None)(function)
+    finally:
+        numba.config.CACHE_DIR = kept
+    return cast(Function, jitted)
+
+
+def inner(function: Function) -> Function:
+    """A function for use inside compiled ones alone; it is compiled with them."""
+    return cast(Function, numba.njit(error_model="numpy")(function))
+
+
+@intrinsic
+def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Inside compiled code: begin to load an array's element, which is needed a little later."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        kind = signature.args[0]
+        view = context.make_array(kind)(context, builder, arguments[0])
+        element = builder.bitcast(
+            builder.gep(view.data, [arguments[1]]), ir.IntType(8).as_pointer()
+        )
+        number = ir.IntType(32)
+        types = [element.type, number, number, number]
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [element.type], ir.FunctionType(ir.VoidType(), types)
+        )
+        # For reading, to be kept in every cache, data rather than code.
+        builder.call(prefetch, [element, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Do the work on each item, on as many threads as there are cores; results in order."""
+    todo: Sequence[Item] = list(items)
+    workers = min(cores(), len(todo))
+    if workers <= 1:
+        return [work(item) for item in todo]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, todo))

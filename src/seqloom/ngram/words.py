@@ -1,0 +1,254 @@
+"""Words and their numbers, and text as numbers: the tokenizer of the counted models.
+
+Words are runs of bytes between blanks, as every n-gram tool has them. Blanks are the space, the
+tab, the carriage return and the byte 0; a line is a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.compiled import compiled, inner
+from seqloom.errors import DataError
+
+UNK, BOS, EOS = 0, 1, 2  # the numbers of <unk>, <s> and </s> in every vocabulary
+SPECIALS = ("<unk>", "<s>", "</s>")
+NONE = 0xFFFFFFFF  # no word, no n-gram
+
+_U = np.uint64
+_MIX = _U(0xD6E8FEB86659FD93)
+_1, _2, _8, _32, _64 = _U(1), _U(2), _U(8), _U(32), _U(64)
+_LOW, _LONG = _U(0xFFFFFFFF), _U(1 << 63)
+
+
+@inner
+def mix(x):  # type: ignore[no-untyped-def]
+    """Scatter the bits of a 64-bit number; a bijection."""
+    x ^= x >> _32
+    x *= _MIX
+    x ^= x >> _32
+    x *= _MIX
+    x ^= x >> _32
+    return x
+
+
+@inner
+def is_blank(byte):  # type: ignore[no-untyped-def]
+    """Whether a byte ends a word."""
+    return byte <= 32 and (byte == 32 or byte == 10 or byte == 9 or byte == 13 or byte == 0)
+
+
+@inner
+def scan_word(text, at):  # type: ignore[no-untyped-def]
+    """The end of the word that begins at `at`, its key, and whether it is long.
+
+    The key of a word of up to eight bytes is those bytes themselves, so that equal keys are equal
+    words; that of a longer one is a hash.
+    """
+    h, block, shift, start, size = _U(0), _U(0), _U(0), at, len(text)
+    byte = text[at]
+    while True:
+        if shift == _64:
+            h, block, shift = mix(h ^ block), _U(0), _U(0)
+        block |= _U(byte) << shift
+        shift += _8
+        at += 1
+        if at == size:
+            break
+        byte = text[at]
+        if is_blank(byte):
+            break
+    is_long = at - start > 8
+    return at, (mix(h ^ block) if is_long else block), is_long
+
+
+@inner
+def find_word(text, start, end, key, is_long, table, pool, offsets):  # type: ignore[no-untyped-def]
+    """The slot of the table that holds a word, or the free one where it would be.
+
+    A slot is two numbers: the key, and the word's number plus one with a mark for long words (0 if
+    free). Long words are compared byte by byte, so two words with one hash are still two words.
+    """
+    mask = _U(len(table) - 2)
+    mark = _LONG if is_long else _U(0)
+    slot = (mix(key) << _1) & mask
+    while True:
+        entry = table[slot + _1]
+        if entry == 0:
+            return slot
+        if table[slot] == key and entry & _LONG == mark:
+            if not is_long:
+                return slot
+            at = offsets[np.int64(entry & _LOW) - 1]
+            if offsets[np.int64(entry & _LOW)] - at == end - start:
+                i = 0
+                while i < end - start and pool[at + i] == text[start + i]:
+                    i += 1
+                if i == end - start:
+                    return slot
+        slot = (slot + _2) & mask
+
+
+# What a tokenizer carries from one piece of text to the next, in an int64 array.
+WORDS, POOLED, AT_START, LINES, SEEN = 0, 1, 2, 3, 4  # SEEN: three counters of special words
+DONE, TABLE_FULL, POOL_FULL, IDS_FULL, SYMBOL = range(5)
+
+
+@compiled
+def tokenize(text, at, ids, n, table, pool, offsets, state, grow, symbols):  # type: ignore[no-untyped-def]
+    """Turn text into word numbers, each line between BOS and EOS, from byte `at` on.
+
+    Returns what stopped it, the byte it came to and how many ids there are; it can be called again
+    from there. The text must end at a blank, a line's end or the text's own end.
+    """
+    size = len(text)
+    while at < size:
+        if n + 2 > len(ids):
+            return IDS_FULL, at, n
+        if state[AT_START]:
+            ids[n] = BOS
+            n += 1
+            state[AT_START] = 0
+        byte = text[at]
+        if is_blank(byte):
+            at += 1
+            if byte == 10:
+                ids[n] = EOS
+                n += 1
+                state[AT_START] = 1
+                state[LINES] += 1
+        else:
+            end, key, is_long = scan_word(text, at)
+            slot = find_word(text, at, end, key, is_long, table, pool, offsets)
+            if table[slot + _1] != 0:
+                number = np.int64(table[slot + _1] & _LOW) - 1
+                if number > EOS:
+                    ids[n] = number
+                    n += 1
+                else:
+                    state[SEEN + number] += 1
+                    if symbols == 2:
+                        return SYMBOL, at, n
+                    if symbols == 0 and number == UNK:
+                        ids[n] = UNK
+                        n += 1
+            elif grow:
+                number = state[WORDS]
+                if 4 * number > len(table) or number + 2 > len(offsets):
+                    return TABLE_FULL, at, n
+                pooled = state[POOLED]
+                if pooled + end - at > len(pool):
+                    return POOL_FULL, at, n
+                for i in range(at, end):
+                    pool[pooled + i - at] = text[i]
+                offsets[number + 1] = pooled + end - at
+                table[slot] = key
+                table[slot + _1] = _U(number + 1) | (_LONG if is_long else _U(0))
+                state[POOLED] = pooled + end - at
+                state[WORDS] = number + 1
+                ids[n] = number
+                n += 1
+            else:
+                ids[n] = UNK
+                n += 1
+            at = end
+    return DONE, at, n
+
+
+@compiled
+def _fill_table(table, pool, offsets, words):  # type: ignore[no-untyped-def]
+    """Enter every word; returns the first that is empty or was there already, or -1."""
+    for number in range(words):
+        start, end = offsets[number], offsets[number + 1]
+        if start == end:
+            return number
+        _, key, is_long = scan_word(pool[:end], start)
+        slot = find_word(pool, start, end, key, is_long, table, pool, offsets)
+        if table[slot + _1] != 0:
+            return number
+        table[slot] = key
+        table[slot + _1] = _U(number + 1) | (_LONG if is_long else _U(0))
+    return -1
+
+
+class Words:
+    """Words and their numbers, `<unk>`, `<s>` and `</s>` first.
+
+    Args:
+        pool: The words' bytes, one after another.
+        offsets: Where each begins, and the end of the last.
+        table: Hash table from words to numbers; built if not given.
+    """
+
+    def __init__(
+        self,
+        pool: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        table: NDArray[np.uint64] | None = None,
+    ) -> None:
+        self.pool, self.offsets = pool, offsets
+        if table is None:
+            table = np.zeros(_table_size(len(offsets) - 1), np.uint64)
+            twice = _fill_table(table, pool, offsets, len(offsets) - 1)
+            if twice >= 0:
+                raise DataError(f"a vocabulary holds each word once, got {self[twice]!r} again")
+        self.table = table
+
+    @classmethod
+    def of(cls, words: Iterable[str | bytes]) -> Words:
+        """A vocabulary of these words, after the special ones; words given twice count once."""
+        given = (w.encode() if isinstance(w, str) else w for w in words)
+        distinct = dict.fromkeys([*(s.encode() for s in SPECIALS), *given])
+        lengths = np.fromiter(map(len, distinct), np.int64, len(distinct))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return cls(np.frombuffer(b"".join(distinct), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, number: int) -> str:
+        start, end = self.offsets[number], self.offsets[number + 1]
+        return self.pool[start:end].tobytes().decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        pool = self.pool.tobytes()
+        offsets = self.offsets.tolist()
+        for start, end in pairwise(offsets):
+            yield pool[start:end].decode("utf-8", "surrogateescape")
+
+    def number(self, word: str) -> int:
+        """The number of a word; that of `<unk>` if it is not known."""
+        found = self.numbers(word.encode("utf-8", "surrogateescape"))
+        return int(found[0]) if len(found) else UNK
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and (word == SPECIALS[UNK] or self.number(word) != UNK)
+
+    def numbers(self, words: bytes) -> NDArray[np.uint32]:
+        """The numbers of blank-separated words, special ones as themselves; no sentence marks."""
+        text = np.frombuffer(words, np.uint8)
+        ids = np.empty(len(text) // 2 + 1, np.uint32)
+        return ids[: _look_up(text, ids, self.table, self.pool, self.offsets)]
+
+
+@compiled
+def _look_up(text, ids, table, pool, offsets):  # type: ignore[no-untyped-def]
+    n, at, size = 0, 0, len(text)
+    while at < size:
+        if is_blank(text[at]):
+            at += 1
+            continue
+        end, key, is_long = scan_word(text, at)
+        entry = table[find_word(text, at, end, key, is_long, table, pool, offsets) + _1]
+        ids[n] = np.uint32((entry & _LOW) - _1) if entry != 0 else np.uint32(UNK)
+        n += 1
+        at = end
+    return n
+
+
+def _table_size(words: int) -> int:
+    return 1 << max(11, (4 * words).bit_length())

@@ -1,0 +1,104 @@
+"""Memory with a cap: columns in memory while they fit, in temporary files when they do not.
+
+A temporary file has no name: the system frees it when the process ends, however it ends. Its room
+is taken when it is made, so a full disk is an error at that moment and not a crash in the middle.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.errors import ConfigError, DataError
+
+CHUNK = 1 << 20  # rows worked on between two looks at the memory in use
+LEAST = 256 << 20  # what Python, numba and a vocabulary need in any case
+_PAGE = mmap.PAGESIZE
+
+
+class Workspace:
+    """Where an estimation keeps its columns.
+
+    Args:
+        memory: The cap in bytes on what the process holds; half of the machine's if not given.
+        folder: Where temporary files go, the system's place for them if not given.
+    """
+
+    def __init__(self, memory: int | None = None, folder: str | None = None) -> None:
+        self.memory = memory or _physical() // 2
+        if self.memory < LEAST:
+            raise ConfigError(
+                f"memory must be at least {LEAST >> 20}M, which Python and a vocabulary need, "
+                f"got {self.memory >> 20}M; give more"
+            )
+        self.folder = folder or tempfile.gettempdir()
+        self.spilling = False
+        self._files: list[mmap.mmap] = []
+
+    @property
+    def room(self) -> int:
+        """How many bytes may still be taken."""
+        return max(self.memory - resident(), 0)
+
+    def empty(self, size: int, kind: Any) -> NDArray[Any]:
+        """A column to be filled: in memory, or in a temporary file once this place spills."""
+        kind = np.dtype(kind)
+        if not self.spilling or size * kind.itemsize < _PAGE:
+            return np.empty(size, kind)
+        mapped = _map_file(size * kind.itemsize, self.folder)
+        self._files.append(mapped)
+        return np.frombuffer(mapped, kind, size)
+
+    def zeros(self, size: int, kind: Any) -> NDArray[Any]:
+        """A column of zeros, which is what a fresh temporary file holds."""
+        return self.empty(size, kind) if self.spilling else np.zeros(size, kind)
+
+    def chunks(self, size: int) -> Iterator[tuple[int, int]]:
+        """The rows in pieces; between them, what lies in files leaves memory if it must."""
+        step = CHUNK if self.spilling else max(size, 1)
+        for start in range(0, size, step):
+            yield start, min(start + step, size)
+            self.breathe()
+
+    def breathe(self) -> None:
+        """Let go of the pages of temporary files if the cap is near; they stay in the files."""
+        if not self.spilling or resident() < self.memory - self.memory // 4:
+            return
+        for mapped in self._files:
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def resident() -> int:
+    """The bytes of memory this process holds now."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _physical() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _map_file(size: int, folder: str) -> mmap.mmap:
+    try:
+        with tempfile.TemporaryFile(dir=folder, prefix="seqloom-") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        why = "has no room left" if error.errno == errno.ENOSPC else f"fails ({error.strerror})"
+        raise DataError(
+            f"the folder for temporary files {why} where {size >> 20} MB are needed; "
+            "name another one or give more memory",
+            folder,
+        ) from None
