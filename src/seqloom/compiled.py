@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class _SayOnce(event.Listener):
+class _SayOnce(event.Listener):  # type: ignore[misc]
     """Says on the first real compilation why this run starts slowly."""
 
     said = False
