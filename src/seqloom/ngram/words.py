@@ -94,73 +94,114 @@ def find_word(text, start, end, key, is_long, table, pool, offsets):  # type: ig
 
 
 # What a tokenizer carries from one piece of text to the next, in an int64 array.
-WORDS, POOLED, AT_START, LINES, SEEN = 0, 1, 2, 3, 4  # SEEN: three counters of special words
-DONE, TABLE_FULL, POOL_FULL, IDS_FULL, SYMBOL = range(5)
+FRESH_WORDS, FRESH_BYTES, IN_LINE, LINES, SEEN = 0, 1, 2, 3, 4  # SEEN: counters of special words
+DONE, TABLE_FULL, IDS_FULL, SYMBOL = range(4)  # what stopped a tokenizer
+COUNT, SKIP, REFUSE = range(3)  # what to do with special words in a text
+FRESH = np.uint32(1 << 31)  # marks the number of a word that is new in its block
 
 
 @compiled
-def tokenize(text, at, ids, n, table, pool, offsets, state, grow, symbols):  # type: ignore[no-untyped-def]
+def tokenize(  # type: ignore[no-untyped-def]
+    text, at, ids, n, table, pool, offsets,
+    fresh_table, fresh_pool, fresh_offsets, state, grows, symbols,
+):  # fmt: skip
     """Turn text into word numbers, each line between BOS and EOS, from byte `at` on.
 
-    Returns what stopped it, the byte it came to and how many ids there are; it can be called again
-    from there. The text must end at a blank, a line's end or the text's own end.
+    Words of the vocabulary (`table`, `pool`, `offsets`) get their numbers; others that of `<unk>`
+    or, where the vocabulary grows, a number among the fresh words with the mark FRESH. Returns
+    what stopped it, the byte it came to and how many ids there are; it goes on from there when
+    called again. The text must end at a blank, a line's end or the text's own end.
     """
     size = len(text)
+    in_line = state[IN_LINE]
+    stopped = DONE
     while at < size:
         if n + 2 > len(ids):
-            return IDS_FULL, at, n
-        if state[AT_START]:
+            stopped = IDS_FULL
+            break
+        if not in_line:
             ids[n] = BOS
             n += 1
-            state[AT_START] = 0
+            in_line = 1
         byte = text[at]
         if is_blank(byte):
             at += 1
             if byte == 10:
                 ids[n] = EOS
                 n += 1
-                state[AT_START] = 1
+                in_line = 0
                 state[LINES] += 1
-        else:
-            end, key, is_long = scan_word(text, at)
-            slot = find_word(text, at, end, key, is_long, table, pool, offsets)
-            if table[slot + _1] != 0:
-                number = np.int64(table[slot + _1] & _LOW) - 1
-                if number > EOS:
-                    ids[n] = number
+            continue
+        end, key, is_long = scan_word(text, at)
+        entry = table[find_word(text, at, end, key, is_long, table, pool, offsets) + _1]
+        if entry != 0:
+            number = np.uint32((entry & _LOW) - _1)
+            if number <= EOS:
+                state[SEEN + number] += 1
+                if symbols == REFUSE:
+                    stopped = SYMBOL
+                    break
+                if symbols == COUNT and number == UNK:
+                    ids[n] = UNK
                     n += 1
-                else:
-                    state[SEEN + number] += 1
-                    if symbols == 2:
-                        return SYMBOL, at, n
-                    if symbols == 0 and number == UNK:
-                        ids[n] = UNK
-                        n += 1
-            elif grow:
-                number = state[WORDS]
-                if 4 * number > len(table) or number + 2 > len(offsets):
-                    return TABLE_FULL, at, n
-                pooled = state[POOLED]
-                if pooled + end - at > len(pool):
-                    return POOL_FULL, at, n
-                for i in range(at, end):
-                    pool[pooled + i - at] = text[i]
-                offsets[number + 1] = pooled + end - at
-                table[slot] = key
-                table[slot + _1] = _U(number + 1) | (_LONG if is_long else _U(0))
-                state[POOLED] = pooled + end - at
-                state[WORDS] = number + 1
+            else:
                 ids[n] = number
                 n += 1
-            else:
-                ids[n] = UNK
-                n += 1
-            at = end
-    return DONE, at, n
+        elif not grows:
+            ids[n] = UNK
+            n += 1
+        else:
+            slot = find_word(text, at, end, key, is_long, fresh_table, fresh_pool, fresh_offsets)
+            entry = fresh_table[slot + _1]
+            if entry == 0:
+                count, used = state[FRESH_WORDS], state[FRESH_BYTES]
+                if 4 * count >= len(fresh_table):
+                    stopped = TABLE_FULL
+                    break
+                for i in range(at, end):
+                    fresh_pool[used + i - at] = text[i]
+                fresh_offsets[count + 1] = used + end - at
+                entry = _U(count + 1) | (_LONG if is_long else _U(0))
+                fresh_table[slot] = key
+                fresh_table[slot + _1] = entry
+                state[FRESH_WORDS] = count + 1
+                state[FRESH_BYTES] = used + end - at
+            ids[n] = np.uint32((entry & _LOW) - _1) | FRESH
+            n += 1
+        at = end
+    state[IN_LINE] = in_line
+    return stopped, at, n
 
 
 @compiled
-def _fill_table(table, pool, offsets, words):  # type: ignore[no-untyped-def]
+def add_words(count, pool, offsets, table, words, all_pool, all_offsets, numbers):  # type: ignore[no-untyped-def]
+    """Add words to a vocabulary of `words` with room enough; `numbers` gets their numbers."""
+    for i in range(count):
+        start, end = offsets[i], offsets[i + 1]
+        _, key, is_long = scan_word(pool[:end], start)
+        slot = find_word(pool, start, end, key, is_long, table, all_pool, all_offsets)
+        if table[slot + _1] == 0:
+            used = all_offsets[words]
+            for j in range(start, end):
+                all_pool[used + j - start] = pool[j]
+            words += 1
+            all_offsets[words] = used + end - start
+            table[slot] = key
+            table[slot + _1] = _U(words) | (_LONG if is_long else _U(0))
+        numbers[i] = np.uint32((table[slot + _1] & _LOW) - _1)
+    return words
+
+
+@compiled
+def settle(ids, numbers):  # type: ignore[no-untyped-def]
+    """Give fresh words their numbers in the vocabulary."""
+    for i in range(len(ids)):
+        if ids[i] & FRESH:
+            ids[i] = numbers[ids[i] ^ FRESH]
+
+
+@compiled
+def fill_table(table, pool, offsets, words):  # type: ignore[no-untyped-def]
     """Enter every word; returns the first that is empty or was there already, or -1."""
     for number in range(words):
         start, end = offsets[number], offsets[number + 1]
@@ -192,8 +233,8 @@ class Words:
     ) -> None:
         self.pool, self.offsets = pool, offsets
         if table is None:
-            table = np.zeros(_table_size(len(offsets) - 1), np.uint64)
-            twice = _fill_table(table, pool, offsets, len(offsets) - 1)
+            table = np.zeros(table_size(len(offsets) - 1), np.uint64)
+            twice = fill_table(table, pool, offsets, len(offsets) - 1)
             if twice >= 0:
                 raise DataError(f"a vocabulary holds each word once, got {self[twice]!r} again")
         self.table = table
@@ -201,11 +242,20 @@ class Words:
     @classmethod
     def of(cls, words: Iterable[str | bytes]) -> Words:
         """A vocabulary of these words, after the special ones; words given twice count once."""
-        given = (w.encode() if isinstance(w, str) else w for w in words)
+        given = (w.encode("utf-8", "surrogateescape") if isinstance(w, str) else w for w in words)
         distinct = dict.fromkeys([*(s.encode() for s in SPECIALS), *given])
+        for word in distinct:
+            if not word or any(blank in word for blank in (b" ", b"\n", b"\t", b"\r", b"\0")):
+                raise DataError(f"a word is not empty and holds no blank, got {word!r}")
         lengths = np.fromiter(map(len, distinct), np.int64, len(distinct))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         return cls(np.frombuffer(b"".join(distinct), np.uint8), offsets)
+
+    def only(self, keep: NDArray[np.bool_]) -> Words:
+        """The vocabulary without the words for which `keep` is false; the order stays."""
+        lengths = np.diff(self.offsets)
+        pool = self.pool[: self.offsets[-1]][np.repeat(keep, lengths)]
+        return Words(pool, np.concatenate([[0], np.cumsum(lengths[keep])]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -250,5 +300,6 @@ def _look_up(text, ids, table, pool, offsets):  # type: ignore[no-untyped-def]
     return n
 
 
-def _table_size(words: int) -> int:
+def table_size(words: int) -> int:
+    """The length of a table for so many words, at most half full."""
     return 1 << max(11, (4 * words).bit_length())

@@ -10,9 +10,9 @@ import errno
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,34 @@ class Workspace:
         """A column of zeros, which is what a fresh temporary file holds."""
         return self.empty(size, kind) if self.spilling else np.zeros(size, kind)
 
+    def gather(self, pieces: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        """One column of many pieces; it goes to a file when it takes a sixteenth of the cap."""
+        held: list[NDArray[Any]] = []
+        size = 0
+        file = None
+        for piece in pieces:
+            held.append(piece)
+            size += piece.nbytes
+            if sum(p.nbytes for p in held) > self.memory // 16:
+                file = file or tempfile.TemporaryFile(dir=self.folder, prefix="seqloom-")
+                self._append(file, held)
+                held = []
+        if file is None:
+            return np.concatenate(held) if held else np.empty(0, np.uint32)
+        with file:
+            self._append(file, held)
+            mapped = mmap.mmap(file.fileno(), size)
+        self._files.append(mapped)
+        return np.frombuffer(mapped, np.uint32)
+
+    def _append(self, file: IO[bytes], pieces: list[NDArray[Any]]) -> None:
+        try:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+        except OSError as error:
+            raise _no_room(error, self.folder) from None
+
     def chunks(self, size: int) -> Iterator[tuple[int, int]]:
         """The rows in pieces; between them, what lies in files leaves memory if it must."""
         step = CHUNK if self.spilling else max(size, 1)
@@ -96,9 +124,11 @@ def _map_file(size: int, folder: str) -> mmap.mmap:
             os.posix_fallocate(file.fileno(), 0, size)
             return mmap.mmap(file.fileno(), size)
     except OSError as error:
-        why = "has no room left" if error.errno == errno.ENOSPC else f"fails ({error.strerror})"
-        raise DataError(
-            f"the folder for temporary files {why} where {size >> 20} MB are needed; "
-            "name another one or give more memory",
-            folder,
-        ) from None
+        raise _no_room(error, folder) from None
+
+
+def _no_room(error: OSError, folder: str) -> DataError:
+    why = "has no room left" if error.errno == errno.ENOSPC else f"fails ({error.strerror})"
+    return DataError(
+        f"the folder for temporary files {why}; name another one or give more memory", folder
+    )

@@ -1,0 +1,324 @@
+"""A counted language model ready to be asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.compiled import in_threads
+from seqloom.errors import ConfigError
+from seqloom.files import Source
+from seqloom.ngram import hashed, stores, trie
+from seqloom.ngram.arpa import read_arpa
+from seqloom.ngram.corpus import TextSource, Tokenizer, read_blocks
+from seqloom.ngram.levels import Ngrams
+from seqloom.ngram.scoring import (
+    advance,
+    score_ids,
+    score_text,
+    score_text_exactly,
+    spread,
+    sum_sentences,
+)
+from seqloom.ngram.store_file import is_store
+from seqloom.ngram.words import BOS, EOS, NONE, UNK, Words
+from seqloom.ngram.workspace import Workspace
+
+_LN10 = math.log(10)
+STRETCH = 1 << 17  # bytes of text scored at once, so that what is found stays in the cache
+
+
+class WordScore(NamedTuple):
+    """What a model says of one word.
+
+    Args:
+        word: The word as the model knows it, `<unk>` if it does not.
+        log_prob: The natural logarithm of its probability.
+        order: The length of the n-gram that gave it.
+    """
+
+    word: str
+    log_prob: float
+    order: int
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How well a model predicts a text, each line's end included.
+
+    Args:
+        log_prob: The natural log-probability of the whole text.
+        words: How many words were predicted, line ends among them.
+        lines: How many lines there are.
+        unknown: How many of the words the model does not know.
+        unknown_log_prob: Their part of the log-probability.
+    """
+
+    log_prob: float
+    words: int
+    lines: int
+    unknown: int
+    unknown_log_prob: float
+
+    @property
+    def perplexity(self) -> float:
+        """With unknown words counted at the probability of `<unk>`."""
+        return _perplexity(self.log_prob, self.words)
+
+    @property
+    def known_perplexity(self) -> float:
+        """With unknown words left out."""
+        return _perplexity(self.log_prob - self.unknown_log_prob, self.words - self.unknown)
+
+
+def _perplexity(log_prob: float, words: int) -> float:
+    return math.exp(min(-log_prob / words, 700.0)) if words else math.nan
+
+
+class NgramModel:
+    """A back-off n-gram model over a vocabulary of blank-separated words.
+
+    Log-probabilities are natural. A sentence is a string; `<s>` before it and `</s>` after it are
+    understood, and `</s>` is predicted.
+
+    Examples:
+        >>> model = NgramModel.load("model.arpa")  # doctest: +SKIP
+        >>> model.score("the cat sat on the mat")  # doctest: +SKIP
+        -31.4
+    """
+
+    def __init__(
+        self,
+        words: Words,
+        tables: hashed.Hashed | trie.Packed,
+        *,
+        order: int,
+        missing_backoff: float = 0.0,
+        suffixes: bool = True,
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        self.words, self.order, self.about = words, order, dict(about or {})
+        self._tables, self._missing, self._suffixes = tables, float(missing_backoff), suffixes
+        self._fast, self._handle = self._make_handle()
+
+    @classmethod
+    def of(cls, ngrams: Ngrams, place: Workspace | None = None) -> NgramModel:
+        """A model in memory from plain columns."""
+        return cls._opened(stores.pack(ngrams, place or Workspace()))
+
+    @classmethod
+    def load(cls, path: Source, *, verify: bool = True) -> NgramModel:
+        """Open a store, or read an ARPA file (compressed or not, "-" for standard input).
+
+        Args:
+            path: The file.
+            verify: Compare a store's checksums, which reads it once.
+
+        Raises:
+            DataError: If the file is neither, or damaged.
+        """
+        if is_store(path):
+            return cls._opened(stores.open_packed(path, verify=verify))
+        return cls.of(read_arpa(path))
+
+    @classmethod
+    def _opened(cls, packed: stores.PackedModel) -> NgramModel:
+        return cls(
+            packed.words,
+            packed.tables,
+            order=packed.order,
+            missing_backoff=packed.missing_backoff,
+            suffixes=packed.suffixes,
+            about=packed.about,
+        )
+
+    def _make_handle(self) -> tuple[Any, NDArray[np.int64] | None]:
+        """The quick way for one sentence: every address in one array, kept alive with it."""
+        tables, words = self._tables, self.words
+        if not isinstance(tables, hashed.Hashed):
+            return None, None
+        sized = [tables.keys, tables.values, tables.last]
+        fields = [x for array in sized for x in (array.ctypes.data, len(array))]
+        fields += [tables.starts.ctypes.data, tables.homes.ctypes.data, self.order]
+        fields += [x for a in (words.table, words.pool, words.offsets) for x in (a.ctypes.data, len(a))]
+        handle = np.array([*fields, int(self._suffixes)], np.int64)
+        exact = tables.values.dtype == np.float64
+        return (score_text_exactly if exact else score_text), handle
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many n-grams there are of each order."""
+        return list(self.about["sizes"])
+
+    @property
+    def is_distribution(self) -> bool:
+        """Whether probabilities sum to 1; those of stupid back-off do not."""
+        return bool(self.about.get("distribution", True))
+
+    @overload
+    def score(self, text: str) -> float: ...
+    @overload
+    def score(self, text: Iterable[str]) -> NDArray[np.float64]: ...
+    def score(self, text: str | Iterable[str]) -> float | NDArray[np.float64]:
+        """The natural log-probability of a sentence, or of each of many."""
+        if isinstance(text, str):
+            if self._handle is not None:
+                data = text.encode("utf-8", "surrogateescape")
+                return float(self._fast(self._handle.ctypes.data, self._missing, data))
+            return float(self.score([text])[0])
+        return np.concatenate([np.empty(0), *(b.totals for b in self._sentences(_joined(text)))])
+
+    def score_words(self, text: str) -> list[WordScore]:
+        """What the model says of each word of a sentence and of its end."""
+        ids, values, orders = self._score_block(_joined([text]))
+        return [
+            WordScore(self.words[int(i)], float(v), int(o))
+            for i, v, o in zip(ids[1:], values[1:], orders[1:], strict=True)
+        ]
+
+    def perplexity(self, source: TextSource) -> Perplexity:
+        """How well the model predicts a text: a path, "-", a glob, or an iterable of sentences."""
+        total = np.zeros(2)
+        counts = np.zeros(3, np.int64)
+        for block in _whole_lines(read_blocks(source)):
+            for scored in self._sentences(block):
+                total += scored.totals.sum(), scored.unknown_totals.sum()
+                counts += scored.counts.sum(), len(scored.counts), scored.unknown.sum()
+        words, lines, unknown = map(int, counts)
+        return Perplexity(float(total[0]), words, lines, unknown, float(total[1]))
+
+    def _sentences(self, block: bytes) -> list[_Sentences]:
+        """Score whole lines, stretch by stretch, on every core."""
+        return in_threads(self._score_stretch, _stretches(block))
+
+    def _score_stretch(self, text: bytes) -> _Sentences:
+        ids, values, _ = self._score_block(text)
+        size = text.count(b"\n")
+        found = _Sentences(
+            np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+        )
+        sum_sentences(ids, values, *found)
+        return found
+
+    def _score_block(self, text: bytes) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        ids = Tokenizer(self.words, grows=False).one(text)
+        values, orders = np.empty(len(ids)), np.empty(len(ids), np.uint8)
+        if len(ids):
+            score_ids(
+                self._tables, self.order, self._suffixes, self._missing, ids, values, orders
+            )
+        return ids, values, orders
+
+    def start(self) -> NDArray[np.uint32]:
+        """The state at the beginning of a sentence."""
+        state = np.full(self.order, NONE, np.uint32)
+        state[-1] = 0
+        return self.step(state, "<s>")[1]
+
+    def step(self, state: NDArray[np.uint32], word: str) -> tuple[float, NDArray[np.uint32]]:
+        """The natural log-probability of a word after a state, and the state after it.
+
+        States with the same future are equal, byte for byte, so a beam search can join them.
+        """
+        after = np.empty_like(state)
+        value, _ = advance(
+            self._tables, self.order, self._missing, state, np.uint32(self.words.number(word)), after
+        )
+        return value * _LN10, after
+
+    def next(self, context: str = "", state: NDArray[np.uint32] | None = None) -> NDArray[np.float64]:
+        """The natural log-probability of every word of the vocabulary, by number, after a text.
+
+        Args:
+            context: The words so far, from the beginning of a sentence.
+            state: A state to go on from instead of a beginning.
+
+        Returns:
+            One value a word; that of `<s>`, which is never predicted, is minus infinity.
+        """
+        state = self.start() if state is None else state
+        for word in context.split():
+            _, state = self.step(state, word)
+        values = np.empty(len(self.words))
+        spread(self._tables, self.order, self._missing, state, values)
+        values[BOS] = -np.inf
+        return values * _LN10
+
+    def likely(self, context: str = "", count: int = 10) -> list[tuple[str, float]]:
+        """The most probable next words with their probabilities, best first."""
+        values = self.next(context)
+        best = np.argsort(-values, kind="stable")[:count]
+        return [(self.words[int(i)], math.exp(values[i])) for i in best]
+
+    def generate(
+        self, context: str = "", *, words: int = 100, temperature: float = 1.0, seed: int = 0
+    ) -> str:
+        """Words drawn one by one after a context, until the sentence ends or there are enough.
+
+        Args:
+            context: How the sentence begins.
+            words: How many to draw at most.
+            temperature: Below 1 the likely words become likelier still.
+            seed: The same seed draws the same words.
+        """
+        if temperature <= 0:
+            raise ConfigError(f"temperature must be above 0, got {temperature}")
+        draw = np.random.default_rng(seed)
+        state, drawn = self.start(), context.split()
+        for word in drawn:
+            _, state = self.step(state, word)
+        for _ in range(words):
+            values = self.next(state=state) / temperature
+            values[UNK] = -np.inf
+            weights = np.exp(values - values.max())
+            number = int(draw.choice(len(weights), p=weights / weights.sum()))
+            if number == EOS:
+                break
+            drawn.append(self.words[number])
+            _, state = self.step(state, drawn[-1])
+        return " ".join(drawn)
+
+
+class _Sentences(NamedTuple):
+    """Sums by sentence, in the order `sum_sentences` fills them."""
+
+    totals: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+    unknown_totals: NDArray[np.float64]
+
+
+def _joined(sentences: Iterable[str]) -> bytes:
+    """Sentences as lines; a line's end inside one is a blank."""
+    listed = sentences if isinstance(sentences, list) else list(sentences)
+    text = "\n".join(listed)
+    if text.count("\n") != max(len(listed) - 1, 0):
+        text = "\n".join(sentence.replace("\n", " ") for sentence in listed)
+    return (text + "\n").encode("utf-8", "surrogateescape") if listed else b""
+
+
+def _stretches(block: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(block):
+        end = block.find(b"\n", min(at + STRETCH, len(block)) - 1) + 1 or len(block)
+        yield block[at:end]
+        at = end
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks that end with a line's end."""
+    rest = b""
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield rest + block[:cut]
+            rest = block[cut:]
+        else:
+            rest += block
+    if rest:
+        yield rest + b"\n"
