@@ -141,12 +141,17 @@ def open_bytes(path: Source) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def written_beside(path: Path) -> Iterator[Path]:
-    """A path to write to; it takes the place of `path`, flushed to disk, when the block ends well.
+def written_beside(path: Path, *, flush: bool = True) -> Iterator[Path]:
+    """A path to write to; it takes the place of `path` when the block ends well.
 
     So a kill at any moment leaves the old file or the new one. What is half written lies in a
     folder of its own, with the temporary files a library may make there, and the next attempt
     clears it. The file gets the permissions a plain new file has.
+
+    Args:
+        path: Where the file is to be.
+        flush: Wait until the disk has it, so that a power cut keeps it too. Large files that carry
+            checksums and can be made again do without.
     """
     folder = path.with_name(f".{path.name}.partial")
     beside = folder / path.name
@@ -157,10 +162,12 @@ def written_beside(path: Path) -> Iterator[Path]:
         mode = beside.stat().st_mode
         yield beside
         beside.chmod(mode)
-        with beside.open("rb") as stream:
-            os.fsync(stream.fileno())
+        if flush:
+            with beside.open("rb") as stream:
+                os.fsync(stream.fileno())
         beside.replace(path)
-        _sync_folder(path.parent)
+        if flush:
+            _sync_folder(path.parent)
     finally:
         _remove(folder)
 

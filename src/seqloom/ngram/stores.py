@@ -88,7 +88,7 @@ def write_store(ngrams: Ngrams, path: Source, kind: Kind, place: Workspace) -> N
     else:
         plan = trie.TriePlan(ngrams, place)
         shapes |= plan.shapes
-    with written_beside(Path(path)) as beside, beside.open("r+b") as file:
+    with written_beside(Path(path), flush=False) as beside, beside.open("r+b") as file:
         sink = StoreWriter(file, about, shapes)
         sink.write("pool", words.pool[: words.offsets[-1]])
         sink.write("offsets", words.offsets)

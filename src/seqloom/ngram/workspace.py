@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,10 +45,18 @@ class Workspace:
         self.spilling = False
         self._files: list[mmap.mmap] = []
 
-    @property
-    def room(self) -> int:
-        """How many bytes may still be taken."""
-        return max(self.memory - resident(), 0)
+    def spill_above(self, need: int) -> None:
+        """Put further columns into temporary files if so many bytes would not fit."""
+        if need <= self.memory - resident():
+            return
+        free = shutil.disk_usage(self.folder).free
+        if free < need:
+            raise DataError(
+                f"temporary files may need {need >> 20:,} MB, the folder has {free >> 20:,} MB; "
+                "name another one or give more memory",
+                self.folder,
+            )
+        self.spilling = True
 
     def empty(self, size: int, kind: Any) -> NDArray[Any]:
         """A column to be filled: in memory, or in a temporary file once this place spills."""
@@ -102,6 +112,16 @@ class Workspace:
             return
         for mapped in self._files:
             mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def parse_size(text: int | str) -> int:
+    """Bytes from a number or from "800M", "2G", "1.5GB"."""
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise ConfigError(f"memory must be a size such as 800M or 2G, got {text!r}")
+    return int(float(match[1]) * 1024 ** "_KMGT".index(match[2].upper() or "_"))
 
 
 def resident() -> int:
