@@ -15,15 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import compiled, cores, in_threads
+from seqloom.compiled import compiled, cores, in_threads, inner, prefetch
 from seqloom.ngram.levels import CountLevel, Counts, Rows
 from seqloom.ngram.words import BOS, NONE, Words, mix
-from seqloom.ngram.workspace import Workspace
+from seqloom.ngram.workspace import CHUNK, Workspace
 
 _U = np.uint64
 _1, _2, _32 = _U(1), _U(2), _U(32)
 _NONE = np.uint32(NONE)
+SKIP, NEW = -1, -2  # of a position: not in range; certainly a new n-gram
+AHEAD = 64  # look-ups on their way to memory at once
 _SLOT = 16  # bytes of the table an n-gram takes, at a load of at most two thirds
+
+
+@inner
+def key_of(context, word):  # type: ignore[no-untyped-def]
+    """An n-gram as one number, never 0."""
+    return (_U(context) << _32 | _U(word)) + _1
 
 
 @compiled
@@ -38,39 +46,49 @@ def _extend(  # type: ignore[no-untyped-def]
     slots used.
     """
     mask = _U(len(table) // 2 - 1)
-    limit = len(table) // 3
-    for i in range(start, end):
-        if i == 0 or text[i] == BOS or below[i - 1] == _NONE:
-            if low == 0:
-                here[i] = _NONE
-            continue
-        before = below[i - 1]
-        if before < low or before >= high:
-            continue
-        row = n
-        if count_below[before] != 1 and count_below[below[i]] != 1:
-            if used == limit:
-                return i, n, used
-            key = (_U(before) << _32 | _U(text[i])) + _1
-            slot = (mix(key) & mask) << _1
-            while table[slot] != 0 and table[slot] != key:
-                slot = (slot + _2) & (mask << _1)
-            if table[slot] == 0:
-                table[slot] = key
-                table[slot + _1] = _U(n)
-                used += 1
+    limit = len(table) // 3 - AHEAD
+    slots = np.empty(AHEAD, np.int64)
+    for block in range(start, end, AHEAD):
+        if used >= limit:
+            return block, n, used
+        size = min(AHEAD, end - block)
+        for j in range(size):  # what is needed from the table is called for first
+            i = block + j
+            slots[j] = SKIP
+            if i == 0 or text[i] == BOS or below[i - 1] == _NONE:
+                if low == 0:
+                    here[i] = _NONE
+                continue
+            before = below[i - 1]
+            if before >= low and before < high:
+                slots[j] = NEW
+                if count_below[before] != 1 and count_below[below[i]] != 1:
+                    slots[j] = np.int64(mix(key_of(before, text[i])) & mask) << 1
+                    prefetch(table, slots[j])
+        for j in range(size):
+            if slots[j] == SKIP:
+                continue
+            i, row = block + j, n
+            if slots[j] != NEW:
+                key, slot = key_of(below[i - 1], text[i]), _U(slots[j])
+                while table[slot] != 0 and table[slot] != key:
+                    slot = (slot + _2) & (mask << _1)
+                if table[slot] == 0:
+                    table[slot] = key
+                    table[slot + _1] = _U(n)
+                    used += 1
+                else:
+                    row = np.int64(table[slot + _1])
+            here[i] = row
+            if row == n:
+                context[n] = below[i - 1]
+                suffix[n] = below[i]
+                word[n] = text[i]
+                count[n] = 1
+                begins[n] = text[i - order + 1] == BOS
+                n += 1
             else:
-                row = np.int64(table[slot + _1])
-        here[i] = row
-        if row == n:
-            context[n] = before
-            suffix[n] = below[i]
-            word[n] = text[i]
-            count[n] = 1
-            begins[n] = text[i - order + 1] == BOS
-            n += 1
-        else:
-            count[row] += 1
+                count[row] += 1
     return end, n, used
 
 
@@ -170,9 +188,15 @@ def _count_order(
 
     def shift(piece: tuple[int, int]) -> None:
         _shift(*piece, below, here, bounds, bases.astype(np.uint32))
+        place.breathe()
 
-    in_threads(shift, place.chunks(len(text)))
+    in_threads(shift, pieces(len(text)))
     return CountLevel(*(column[: bases[-1]] for column in columns)), here
+
+
+def pieces(size: int) -> list[tuple[int, int]]:
+    """The rows from 0 to `size` in stretches, for several threads."""
+    return [(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
 
 
 def _parts(tokens: int, place: Workspace) -> int:

@@ -1,49 +1,76 @@
 """The fast store: every n-gram in a hash table whose slots are the n-grams' names.
 
-A key is the slot of the context and the last word, 32 bits each, so a match is exact. Keys lie by
-themselves, eight to a cache line; the values are read only where they count. Slots 0 to V - 1 are
-the unigrams; each higher order has a stretch of its own, filled to three quarters.
+A key is the slot of the context and the last word, 32 bits each, so a match is exact. A slot holds
+its key, probability and back-off side by side: one way to memory an n-gram. Slots 0 to V - 1 are
+the unigrams, by word; each higher order has a stretch of its own, filled to three quarters.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import compiled, cores, in_threads, inner
+from seqloom.compiled import compiled, cores, in_threads, inner, prefetch
 from seqloom.errors import ConfigError, DataError
+from seqloom.ngram.counting import key_of
 from seqloom.ngram.levels import Level, Ngrams, Rows
-from seqloom.ngram.store_file import StoreWriter
 from seqloom.ngram.words import NONE, mix
 from seqloom.ngram.workspace import Workspace
 
 KIND = "hashed"
 TAIL = 1 << 12  # free slots after each stretch, so that looking never runs over its end
+AHEAD = 64  # look-ups on their way to memory at once
 EXACT = 1_000_000  # up to so many n-grams, values are kept in double precision
 _U = np.uint64
-_1, _32 = _U(1), _U(32)
+_32 = _U(32)
 _NONE = np.uint32(NONE)
+
+
+class Sink(Protocol):
+    """Where packed arrays go: a file being written, or memory."""
+
+    def write(self, name: str, values: NDArray[Any], start: int = 0) -> None:
+        """Take an array, or a piece of it that begins at row `start`."""
 
 
 class Hashed(NamedTuple):
     """The arrays of a hashed store, as compiled code takes them.
 
     Args:
-        keys: By slot from the first bigram on, 0 where free.
-        values: By slot, below the highest order: log10 of probability and back-off. A back-off of
-            minus zero says that no n-gram goes on from here.
-        last: By slot of the highest order: log10 of the probability.
+        cells: By slot, two or three numbers of 64 bits: the key (0 where free), then log10 of
+            probability and back-off as two floats or two doubles. A back-off of minus zero says
+            that no n-gram goes on from here.
+        values: The same memory as floats or doubles.
         starts: The first slot of each order, and the end.
         homes: How many slots of each order keys are scattered over.
     """
 
-    keys: NDArray[np.uint64]
+    cells: NDArray[np.uint64]
     values: NDArray[Any]
-    last: NDArray[Any]
     starts: NDArray[np.int64]
     homes: NDArray[np.int64]
+
+
+def of_cells(
+    cells: NDArray[np.uint64], starts: NDArray[np.int64], homes: NDArray[np.int64], *, exact: bool
+) -> Hashed:
+    """Put the arrays together."""
+    return Hashed(cells, cells.view(np.float64 if exact else np.float32), starts, homes)
+
+
+@inner
+def cell_size(tables):  # type: ignore[no-untyped-def]
+    """How many numbers of 64 bits a slot takes."""
+    return 3 if len(tables.values) == len(tables.cells) else 2
+
+
+@inner
+def value_at(tables, size, slot):  # type: ignore[no-untyped-def]
+    """Where in `values` a slot's probability lies; its back-off comes next."""
+    return 3 * slot + 1 if size == 3 else 4 * slot + 2
 
 
 @inner
@@ -53,96 +80,113 @@ def home_of(key, homes):  # type: ignore[no-untyped-def]
 
 
 @inner
+def look_from(cells, size, slot, key):  # type: ignore[no-untyped-def]
+    """The slot that holds a key, looking from a slot on; or NONE."""
+    at = size * slot
+    while cells[at] != key:
+        if cells[at] == 0:
+            return _NONE
+        at += size
+        slot += 1
+    return np.uint32(slot)
+
+
+@inner
 def find_hashed(tables, order, context, word):  # type: ignore[no-untyped-def]
     """The slot of an n-gram, by the slot of its context and its last word; or NONE.
 
     Orders count from 0 here and below: the unigrams.
     """
-    key = (_U(context) << _32 | _U(word)) + _1
-    at = tables.starts[order] - tables.starts[1] + home_of(key, tables.homes[order])
-    keys = tables.keys
-    while True:
-        found = keys[at]
-        if found == key:
-            return np.uint32(at + tables.starts[1])
-        if found == 0:
-            return _NONE
-        at += 1
+    key = key_of(context, word)
+    slot = tables.starts[order] + home_of(key, tables.homes[order])
+    return look_from(tables.cells, cell_size(tables), slot, key)
 
 
 @inner
 def hashed_prob(tables, order, slot):  # type: ignore[no-untyped-def]
     """log10 of the probability of an n-gram."""
-    if order > 0 and order == len(tables.homes) - 1:
-        return tables.last[slot - tables.starts[order]]
-    return tables.values[slot, 0]
+    return tables.values[value_at(tables, cell_size(tables), np.int64(slot))]
 
 
 @inner
 def hashed_backoff(tables, order, slot):  # type: ignore[no-untyped-def]
     """log10 of the back-off of an n-gram below the highest order."""
-    return tables.values[slot, 1]
+    return tables.values[value_at(tables, cell_size(tables), np.int64(slot)) + 1]
 
 
 @inner
 def hashed_extends(tables, order, slot):  # type: ignore[no-untyped-def]
     """Whether some longer n-gram goes on from this one."""
-    backoff = tables.values[slot, 1]
+    backoff = hashed_backoff(tables, order, slot)
     return backoff != 0 or not np.signbit(backoff)
 
 
 @compiled
 def _insert(  # type: ignore[no-untyped-def]
     start, end, context, word, prob, backoff, extends, slot_of, slots,
-    begin, low, high, homes, keys, values, carried, carry,
+    begin, low, high, homes, cells, values, carried, carry,
 ):  # fmt: skip
     """Enter the rows whose home lies in the section from `low` to `high`.
 
     Rows that find no room before its end are listed in `carry`, for the section after it.
     """
-    top = values.shape[1] == 1
-    for row in range(start, end):
-        key = (_U(slot_of[context[row]]) << _32 | _U(word[row])) + _1
-        home = home_of(key, homes)
-        if home < low or home >= high:
-            continue
-        carried = _enter(
-            row, home, key, prob, backoff, extends, slots, begin, low, keys, values, carried, carry, top
-        )
+    size = 3 if len(values) == len(cells) else 2
+    rows, found = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    row = start
+    while row < end:
+        n = 0  # rows of this section, whose homes are called for before they are needed
+        while row < end and n < AHEAD:
+            home = home_of(key_of(slot_of[context[row]], word[row]), homes)
+            if home >= low and home < high:
+                rows[n], found[n] = row, home - low
+                prefetch(cells, size * (home - low))
+                n += 1
+            row += 1
+        for i in range(n):
+            key = key_of(slot_of[context[rows[i]]], word[rows[i]])
+            carried = _enter(
+                rows[i], found[i], key, prob, backoff, extends, slots, begin + low,
+                cells, values, carried, carry,
+            )  # fmt: skip
     return carried
 
 
 @inner
 def _enter(  # type: ignore[no-untyped-def]
-    row, slot, key, prob, backoff, extends, slots, begin, low, keys, values, carried, carry, top,
-):  # fmt: skip
-    at = slot - low
-    while at < len(keys) and keys[at] != 0:
-        at += 1
-    if at == len(keys):
+    row, slot, key, prob, backoff, extends, slots, first, cells, values, carried, carry
+):
+    size = 3 if len(values) == len(cells) else 2
+    while size * slot < len(cells) and cells[size * slot] != 0:
+        slot += 1
+    if size * slot == len(cells):
         if carried < len(carry):
             carry[carried] = row
         return carried + 1
-    keys[at] = key
-    values[at, 0] = prob[row]
-    if not top:
-        leaves = extends[row] or backoff[row] != 0
-        values[at, 1] = backoff[row] + 0.0 if leaves else -0.0
-        slots[row] = begin + low + at
+    cells[size * slot] = key
+    at = 3 * slot + 1 if size == 3 else 4 * slot + 2
+    values[at] = prob[row]
+    if len(slots):
+        values[at + 1] = marked(backoff[row], extends[row])
+        slots[row] = first + slot
     return carried
+
+
+@inner
+def marked(backoff, extends):  # type: ignore[no-untyped-def]
+    """A back-off that says by its sign, where it is 0, whether a longer n-gram goes on."""
+    return backoff + 0.0 if extends or backoff != 0 else -0.0
 
 
 @compiled
 def _insert_carried(  # type: ignore[no-untyped-def]
-    rows, context, word, prob, backoff, extends, slot_of, slots,
-    begin, low, keys, values, carried, carry,
-):  # fmt: skip
+    rows, context, word, prob, backoff, extends, slot_of, slots, first, cells, values, carry
+):
     """Enter what the section before had no room for, from this section's first slot on."""
-    top = values.shape[1] == 1
+    carried = 0
     for row in rows:
-        key = (_U(slot_of[context[row]]) << _32 | _U(word[row])) + _1
+        key = key_of(slot_of[context[row]], word[row])
         carried = _enter(
-            row, low, key, prob, backoff, extends, slots, begin, low, keys, values, carried, carry, top
+            row, 0, key, prob, backoff, extends, slots, first, cells, values, carried, carry
         )
     return carried
 
@@ -153,14 +197,9 @@ def _mark(start, end, context, extends):  # type: ignore[no-untyped-def]
         extends[context[row]] = True
 
 
-def homes_for(rows: int) -> int:
-    """How many slots `rows` n-grams are scattered over: a load of three quarters."""
-    return max(rows * 4 // 3, 1)
-
-
 def layout(sizes: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first slot of each order with the end, and how many of an order's slots are homes."""
-    homes = [sizes[0], *(homes_for(size) for size in sizes[1:])]
+    homes = [sizes[0], *(max(size * 4 // 3, 1) for size in sizes[1:])]
     stretches = [sizes[0], *(count + TAIL for count in homes[1:])]
     starts = np.concatenate([[0], np.cumsum(stretches)]).astype(np.int64)
     if starts[-1] >= NONE:
@@ -170,6 +209,11 @@ def layout(sizes: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return starts, np.array(homes, np.int64)
 
 
+def is_exact(sizes: list[int]) -> bool:
+    """Whether a model of so many n-grams is kept in double precision."""
+    return sum(sizes) <= EXACT
+
+
 def check(tables: Hashed, words: int) -> None:
     """Refuse arrays that do not fit together: looking a word up in them must end inside them.
 
@@ -177,64 +221,63 @@ def check(tables: Hashed, words: int) -> None:
         DataError: If they do not.
     """
     starts, homes = tables.starts, tables.homes
-    top = len(homes) - 1
+    size = 3 if len(tables.values) == len(tables.cells) else 2
     good = (
-        starts.ndim == homes.ndim == 1
+        starts.ndim == homes.ndim == tables.cells.ndim == 1
         and 1 <= len(homes) == len(starts) - 1
         and starts[0] == 0
         and starts[1] == homes[0] == words
-        and starts[-1] - starts[1] == len(tables.keys)
+        and starts[-1] * size == len(tables.cells)
         and starts[-1] < NONE
         and bool(np.all(np.diff(starts[1:]) > homes[1:]))
         and bool(np.all(homes >= 1))
-        and tables.values.shape == (starts[max(top, 1)], 2)
-        and tables.last.shape == (starts[-1] - starts[top] if top else 0,)
     )
-    if not good or any(tables.keys[end - starts[1] - 1] for end in starts[2:]):
+    if not good or any(tables.cells[(end - 1) * size] for end in starts[2:]):
         raise DataError("the store's tables do not fit together; build it again")
 
 
-def shapes(ngrams: Ngrams) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """The arrays a model will fill."""
-    starts, homes = layout(ngrams.sizes)
-    real = np.float64 if sum(ngrams.sizes) <= EXACT else np.float32
-    top = len(starts) - 2  # the index of the highest order
+def shapes(sizes: list[int]) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """The arrays that a model with so many n-grams fills."""
+    starts, homes = layout(sizes)
+    cells = int(starts[-1]) * (3 if is_exact(sizes) else 2)
     return {
-        "keys": (np.uint64, (int(starts[-1] - starts[1]),)),
-        "values": (real, (int(starts[max(top, 1)]), 2)),
-        "last": (real, (int(starts[-1] - starts[top]) if top else 0,)),
+        "cells": (np.uint64, (cells,)),
         "starts": (np.int64, starts.shape),
         "homes": (np.int64, homes.shape),
     }
 
 
-def pack_hashed(ngrams: Ngrams, sink: StoreWriter, place: Workspace) -> None:
+def pack_hashed(ngrams: Ngrams, sink: Sink, place: Workspace) -> None:
     """Lay a model out as a hashed store, order by order, section by section."""
     starts, homes = layout(ngrams.sizes)
-    plan = shapes(ngrams)
-    real = plan["values"][0]
+    exact = is_exact(ngrams.sizes)
+    size = 3 if exact else 2
     sink.write("starts", starts)
     sink.write("homes", homes)
-    extends = _extended(ngrams, 0, place)
     first = ngrams.levels[0]
-    values = np.stack([first.prob, np.zeros_like(first.prob)], 1)
-    if ngrams.order > 1:
-        values[:, 1] = np.where(extends | (first.backoff != 0), first.backoff + 0.0, -0.0)
-    sink.write("values", values.astype(real))
+    extends = _extended(ngrams, 0, place)
+    sink.write("cells", _unigram_cells(first, extends, exact=exact))
     slot_of: Rows = np.arange(len(first), dtype=np.uint32)
     for index, level in enumerate(ngrams.levels[1:], 1):
         top = index + 1 == ngrams.order
         extends = _extended(ngrams, index, place)
         slots = np.empty(0 if top else len(level), np.uint32)
-        job = _Stretch(level, extends, slot_of, slots, int(starts[index]), int(homes[index]), real)
-        for low, keys, cells in job.sections(place):
-            at = int(starts[index]) + low
-            sink.write("keys", keys, at - int(starts[1]))
-            if top:
-                sink.write("last", cells[:, 0], low)
-            else:
-                sink.write("values", cells, at)
+        job = _Stretch(level, extends, slot_of, slots, int(starts[index]), int(homes[index]), exact)
+        for low, cells in job.sections(place):
+            sink.write("cells", cells, (int(starts[index]) + low) * size)
         slot_of = slots
+
+
+def _unigram_cells(
+    level: Level, extends: NDArray[np.bool_], *, exact: bool
+) -> NDArray[np.uint64]:
+    real = np.float64 if exact else np.float32
+    values = np.zeros((len(level), 3 if exact else 4), real)
+    values[:, -2] = level.prob
+    if len(extends):
+        leaves = extends | (level.backoff != 0)
+        values[:, -1] = np.where(leaves, level.backoff + 0.0, -0.0)
+    return values.reshape(-1).view(np.uint64)
 
 
 class _Stretch(NamedTuple):
@@ -246,48 +289,57 @@ class _Stretch(NamedTuple):
     slots: Rows
     begin: int
     homes: int
-    real: Any
+    exact: bool
 
-    def sections(self, place: Workspace) -> Any:
-        """The first slot, keys and values of each section, in order."""
-        columns = 2 if len(self.slots) else 1
-        bytes_a_slot = 8 + np.dtype(self.real).itemsize * columns
+    def sections(self, place: Workspace) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+        """The first slot and the cells of each section, in order."""
         count = cores()
         if place.spilling:
+            bytes_a_slot = 24 if self.exact else 16
             count *= max(1, -(-self.homes * bytes_a_slot // (place.memory // 4)))
         bounds = np.linspace(0, self.homes, count + 1).astype(np.int64)
         waiting = np.empty(0, np.uint32)
         for turn in range(0, count, cores()):
             ids = range(turn, min(turn + cores(), count))
             built = in_threads(lambda i: self._build(bounds[i], bounds[i + 1], place), ids)
-            for i, (keys, values, carry) in zip(ids, built, strict=True):
-                waiting = self._carry_in(waiting, bounds[i], keys, values, carry)
-                yield int(bounds[i]), keys, values
-        keys, values = np.zeros(TAIL, np.uint64), np.zeros((TAIL, columns), self.real)
-        left = self._carry_in(waiting, np.int64(self.homes), keys, values, waiting[:0])
-        assert not len(left) and keys[-1] == 0, "the tail of a stretch is never full"
-        yield self.homes, keys, values
+            for i, (cells, carry) in zip(ids, built, strict=True):
+                waiting = self._carry_in(waiting, bounds[i], cells, carry)
+                yield int(bounds[i]), cells
+        cells = self._empty(TAIL)
+        left = self._carry_in(waiting, np.int64(self.homes), cells, waiting[:0])
+        assert not len(left) and cells[-3 if self.exact else -2] == 0, "a tail is never full"
+        yield self.homes, cells
 
-    def _build(self, low: np.int64, high: np.int64, place: Workspace) -> Any:
-        keys = np.zeros(high - low, np.uint64)
-        values = np.zeros((high - low, 2 if len(self.slots) else 1), self.real)
+    def _empty(self, slots: int) -> NDArray[np.uint64]:
+        return np.zeros(slots * (3 if self.exact else 2), np.uint64)
+
+    def _values(self, cells: NDArray[np.uint64]) -> NDArray[Any]:
+        return cells.view(np.float64 if self.exact else np.float32)
+
+    def _build(
+        self, low: np.int64, high: np.int64, place: Workspace
+    ) -> tuple[NDArray[np.uint64], Rows]:
+        """One section, and the rows it had no room for."""
+        cells = self._empty(int(high - low))
         carry = np.empty(TAIL, np.uint32)
         level, carried = self.level, 0
         for start, end in place.chunks(len(level)):
             carried = _insert(
                 start, end, level.context, level.word, level.prob, level.backoff, self.extends,
-                self.slot_of, self.slots, self.begin, low, high, self.homes, keys, values,
-                carried, carry,
+                self.slot_of, self.slots, self.begin, low, high, self.homes,
+                cells, self._values(cells), carried, carry,
             )  # fmt: skip
-        assert carried < TAIL
-        return keys, values, carry[:carried]
+        assert carried < TAIL, "a section overflows by a few slots at most"
+        return cells, carry[:carried]
 
-    def _carry_in(self, rows: Rows, low: np.int64, keys: Any, values: Any, carry: Rows) -> Rows:
+    def _carry_in(
+        self, rows: Rows, low: np.int64, cells: NDArray[np.uint64], carry: Rows
+    ) -> Rows:
         """Enter rows of the section before; returns what the next one has to take."""
         level, more = self.level, np.empty(len(rows), np.uint32)
         carried = _insert_carried(
             rows, level.context, level.word, level.prob, level.backoff, self.extends,
-            self.slot_of, self.slots, self.begin, low, keys, values, 0, more,
+            self.slot_of, self.slots, self.begin + low, cells, self._values(cells), more,
         )  # fmt: skip
         return np.concatenate([carry, more[:carried]])
 

@@ -30,7 +30,7 @@ from seqloom.ngram.words import BOS, EOS, NONE, UNK, Words
 from seqloom.ngram.workspace import Workspace
 
 _LN10 = math.log(10)
-STRETCH = 1 << 17  # bytes of text scored at once, so that what is found stays in the cache
+STRETCH = 1 << 15  # bytes of text scored at once, so that what is found stays in the cache
 
 
 class WordScore(NamedTuple):
@@ -105,6 +105,7 @@ class NgramModel:
         self.words, self.order, self.about = words, order, dict(about or {})
         self._tables, self._missing, self._suffixes = tables, float(missing_backoff), suffixes
         self._fast, self._handle = self._make_handle()
+        self._address = 0 if self._handle is None else self._handle.ctypes.data
 
     @classmethod
     def of(cls, ngrams: Ngrams, place: Workspace | None = None) -> NgramModel:
@@ -142,11 +143,15 @@ class NgramModel:
         tables, words = self._tables, self.words
         if not isinstance(tables, hashed.Hashed):
             return None, None
-        sized = [tables.keys, tables.values, tables.last]
-        fields = [x for array in sized for x in (array.ctypes.data, len(array))]
-        fields += [tables.starts.ctypes.data, tables.homes.ctypes.data, self.order]
-        fields += [x for a in (words.table, words.pool, words.offsets) for x in (a.ctypes.data, len(a))]
-        handle = np.array([*fields, int(self._suffixes)], np.int64)
+        addresses = [tables.cells, tables.starts, tables.homes]
+        cells, starts, homes = (array.ctypes.data for array in addresses)
+        vocabulary = [
+            number
+            for array in (words.table, words.pool, words.offsets)
+            for number in (array.ctypes.data, len(array))
+        ]
+        head = [cells, len(tables.cells), starts, homes, self.order]
+        handle = np.array([*head, *vocabulary, int(self._suffixes)], np.int64)
         exact = tables.values.dtype == np.float64
         return (score_text_exactly if exact else score_text), handle
 
@@ -169,7 +174,7 @@ class NgramModel:
         if isinstance(text, str):
             if self._handle is not None:
                 data = text.encode("utf-8", "surrogateescape")
-                return float(self._fast(self._handle.ctypes.data, self._missing, data))
+                return float(self._fast(self._address, self._missing, data))
             return float(self.score([text])[0])
         return np.concatenate([np.empty(0), *(b.totals for b in self._sentences(_joined(text)))])
 
@@ -214,11 +219,15 @@ class NgramModel:
             )
         return ids, values, orders
 
-    def start(self) -> NDArray[np.uint32]:
-        """The state at the beginning of a sentence."""
+    def empty(self) -> NDArray[np.uint32]:
+        """The state in which nothing is known of what comes before."""
         state = np.full(self.order, NONE, np.uint32)
         state[-1] = 0
-        return self.step(state, "<s>")[1]
+        return state
+
+    def start(self) -> NDArray[np.uint32]:
+        """The state at the beginning of a sentence."""
+        return self.step(self.empty(), "<s>")[1]
 
     def step(self, state: NDArray[np.uint32], word: str) -> tuple[float, NDArray[np.uint32]]:
         """The natural log-probability of a word after a state, and the state after it.

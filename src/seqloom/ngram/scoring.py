@@ -1,8 +1,8 @@
 """Scoring with a back-off model: a whole batch order by order, not word by word.
 
-Row o of `found` holds, for every position, the name of the n-gram of order o + 1 that ends there.
-It follows from row o - 1 alone, so the look-ups of one order do not wait for each other and the
-processor overlaps their ways to memory.
+The name of the n-gram of some order that ends at a position follows from the names of the order
+below alone, so the look-ups of one order do not wait for each other, and their ways to memory
+overlap.
 """
 
 from __future__ import annotations
@@ -15,8 +15,19 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from seqloom.compiled import compiled, inner
-from seqloom.ngram.hashed import Hashed, find_hashed, hashed_backoff, hashed_extends, hashed_prob
+from seqloom.compiled import compiled, inner, prefetch
+from seqloom.ngram.counting import key_of
+from seqloom.ngram.hashed import (
+    Hashed,
+    cell_size,
+    find_hashed,
+    hashed_backoff,
+    hashed_extends,
+    hashed_prob,
+    home_of,
+    look_from,
+    value_at,
+)
 from seqloom.ngram.trie import Packed, find_packed, packed_backoff, packed_extends, packed_prob
 from seqloom.ngram.words import BOS, EOS, NONE, UNK, find_word, is_blank, scan_word
 
@@ -77,55 +88,116 @@ def _extends_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     return lambda tables, order, name: packed_extends(tables, order, name)
 
 
+def _fill(tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders):  # type: ignore[no-untyped-def]
+    raise NotImplementedError
+
+
 @inner
-def _find_all(tables, order, suffixes, ids, found):  # type: ignore[no-untyped-def]
-    """Fill `found`, order by order, for sentences that each begin with BOS."""
+def _fill_any(  # type: ignore[no-untyped-def]
+    tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders
+):
+    """One order, for sentences that each begin with BOS.
+
+    `below` has the names of the order below and `paid` their back-offs; `here` and `pays` get those
+    of this order. A word that goes on from its context takes this order's probability; one that
+    does not pays the context's back-off on top of what the shorter ones gave.
+    """
+    for i in range(len(ids)):
+        here[i] = _NONE
+        if ids[i] == BOS:
+            continue
+        context = below[i - 1]
+        if context == _NONE:
+            if missing != 0:
+                values[i] += missing if _reach(ids, i, order) else 0.0
+            continue
+        if not suffixes or below[i] != _NONE:
+            here[i] = _find(tables, order, context, ids[i])
+        if here[i] == _NONE:
+            values[i] += paid[i - 1]
+        else:
+            values[i] = _prob(tables, order, here[i])
+            orders[i] = order + 1
+            if len(pays):
+                pays[i] = _backoff(tables, order, here[i])
+
+
+@inner
+def _reach(ids, i, words):  # type: ignore[no-untyped-def]
+    """Whether so many words of context stand before position i in its sentence."""
+    for back in range(1, words + 1):
+        if ids[i - back] == BOS:
+            return back == words
+    return True
+
+
+@inner
+def _fill_hashed(  # type: ignore[no-untyped-def]
+    tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders
+):
+    """The same for a hashed store: first every home is computed and called for, then looked at."""
+    cells, stored, size = tables.cells, tables.values, cell_size(tables)
+    start, homes = tables.starts[order], tables.homes[order]
+    slots = np.empty(len(ids), np.int64)
+    for i in range(len(ids)):
+        slots[i] = -1
+        if ids[i] != BOS and below[i - 1] != _NONE and (not suffixes or below[i] != _NONE):
+            slots[i] = start + home_of(key_of(below[i - 1], ids[i]), homes)
+            prefetch(cells, size * slots[i])
+    for i in range(len(ids)):
+        here[i] = _NONE
+        if ids[i] == BOS:
+            continue
+        context = below[i - 1]
+        if context == _NONE:
+            if missing != 0:
+                values[i] += missing if _reach(ids, i, order) else 0.0
+            continue
+        if slots[i] >= 0:
+            here[i] = look_from(cells, size, slots[i], key_of(context, ids[i]))
+        if here[i] == _NONE:
+            values[i] += paid[i - 1]
+        else:
+            at = value_at(tables, size, np.int64(here[i]))
+            values[i] = stored[at]
+            orders[i] = order + 1
+            if len(pays):
+                pays[i] = stored[at + 1]
+
+
+@overload(_fill)
+def _fill_by_kind(  # type: ignore[no-untyped-def]
+    tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders
+):
+    if tables.instance_class is Hashed:
+        return _fill_hashed.py_func
+    return _fill_any.py_func
+
+
+@inner
+def _score(tables, order, suffixes, missing, ids, values, orders):  # type: ignore[no-untyped-def]
+    """log10 p of each word, and the order it used; `<s>` gets 0 and order 0."""
     n = len(ids)
+    below, here = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    paid, pays = np.empty(n), np.empty(n)
     for i in range(n):
-        found[0, i] = ids[i]
+        below[i] = ids[i]
+        values[i] = 0.0 if ids[i] == BOS else _prob(tables, 0, ids[i])
+        orders[i] = 0 if ids[i] == BOS else 1
+        paid[i] = _backoff(tables, 0, ids[i])
     for o in range(1, order):
-        below, here = found[o - 1], found[o]
-        here[0] = _NONE
-        for i in range(1, n):
-            if below[i - 1] == _NONE or ids[i] == BOS or (suffixes and below[i] == _NONE):
-                here[i] = _NONE
-            else:
-                here[i] = _find(tables, o, below[i - 1], ids[i])
-
-
-@inner
-def _combine(tables, order, missing, found, i, reach):  # type: ignore[no-untyped-def]
-    """log10 p of the word at i, and the order used; `reach` words of context are at hand."""
-    top = min(order - 1, reach)
-    o = top
-    while o > 0 and found[o, i] == _NONE:
-        o -= 1
-    value = np.float64(_prob(tables, o, found[o, i]))
-    for c in range(o, top):  # the contexts that did not go on to this word
-        name = found[c, i - 1]
-        value += missing if name == _NONE else np.float64(_backoff(tables, c, name))
-    return value, o + 1
+        kept = pays if o + 1 < order else pays[:0]
+        _fill(tables, o, missing, suffixes, ids, below, here, paid, kept, values, orders)
+        below, here = here, below
+        paid, pays = pays, paid
 
 
 @compiled
 def score_ids(tables, order, suffixes, missing, ids, values, orders):  # type: ignore[no-untyped-def]
-    """The natural log-probability of each word of a block of sentences, and the order it used.
-
-    `<s>` gets 0 and order 0.
-    """
-    found = np.empty((order, len(ids)), np.uint32)
-    _find_all(tables, order, suffixes, ids, found)
-    reach = 0
+    """The natural log-probability of each word of a block of sentences, and the order it used."""
+    _score(tables, order, suffixes, missing, ids, values, orders)
     for i in range(len(ids)):
-        if ids[i] == BOS:
-            values[i] = 0.0
-            orders[i] = 0
-            reach = 0
-        else:
-            reach += 1
-            value, used = _combine(tables, order, missing, found, i, reach)
-            values[i] = value * _LN10
-            orders[i] = used
+        values[i] *= _LN10
 
 
 @compiled
@@ -229,44 +301,35 @@ def _sentence(tables, table, pool, offsets, order, suffixes, missing, text):  # 
             ids[n] = number
             n += 1
     ids[n] = EOS
-    found = np.empty((order, n + 1), np.uint32)
-    _find_all(tables, order, suffixes, ids[: n + 1], found)
-    total = 0.0
-    for i in range(1, n + 1):
-        total += _combine(tables, order, missing, found, i, i)[0]
-    return total * _LN10
+    values, orders = np.empty(n + 1), np.empty(n + 1, np.uint8)
+    _score(tables, order, suffixes, missing, ids[: n + 1], values, orders)
+    return values.sum() * _LN10
 
 
-# The fields of a handle: a model's arrays by address, since handing over one number is quick.
-HANDLE = (
-    "keys", "keys_size", "values", "values_size", "last", "last_size", "starts", "homes", "order",
-    "table", "table_size", "pool", "pool_size", "offsets", "offsets_size", "suffixes",
-)  # fmt: skip
+@inner
+def _unpack(handle):  # type: ignore[no-untyped-def]
+    """The arrays behind a handle: a model's addresses in one array, as one number is quick to give.
+
+    Its fields: cells, starts, homes, order, table, pool and offsets, arrays with their lengths.
+    """
+    h = numba.carray(_i64(handle), 12)
+    cells, starts = numba.carray(_u64(h[0]), h[1]), numba.carray(_i64(h[2]), h[4] + 1)
+    homes = numba.carray(_i64(h[3]), h[4])
+    table, pool = numba.carray(_u64(h[5]), h[6]), numba.carray(_u8(h[7]), h[8])
+    return h, cells, starts, homes, table, pool, numba.carray(_i64(h[9]), h[10])
 
 
 @compiled
 def score_text(handle, missing, text):  # type: ignore[no-untyped-def]
     """One sentence by a hashed store in single precision."""
-    h = numba.carray(_i64(handle), 16)
-    tables = Hashed(
-        numba.carray(_u64(h[0]), h[1]), numba.carray(_f32(h[2]), (h[3], 2)),
-        numba.carray(_f32(h[4]), h[5]),
-        numba.carray(_i64(h[6]), h[8] + 1), numba.carray(_i64(h[7]), h[8]),
-    )  # fmt: skip
-    table, pool = numba.carray(_u64(h[9]), h[10]), numba.carray(_u8(h[11]), h[12])
-    offsets = numba.carray(_i64(h[13]), h[14])
-    return _sentence(tables, table, pool, offsets, h[8], h[15] != 0, missing, text)
+    h, cells, starts, homes, table, pool, offsets = _unpack(handle)
+    tables = Hashed(cells, numba.carray(_f32(h[0]), 2 * h[1]), starts, homes)
+    return _sentence(tables, table, pool, offsets, h[4], h[11] != 0, missing, text)
 
 
 @compiled
 def score_text_exactly(handle, missing, text):  # type: ignore[no-untyped-def]
     """One sentence by a hashed store in double precision."""
-    h = numba.carray(_i64(handle), 16)
-    tables = Hashed(
-        numba.carray(_u64(h[0]), h[1]), numba.carray(_f64(h[2]), (h[3], 2)),
-        numba.carray(_f64(h[4]), h[5]),
-        numba.carray(_i64(h[6]), h[8] + 1), numba.carray(_i64(h[7]), h[8]),
-    )  # fmt: skip
-    table, pool = numba.carray(_u64(h[9]), h[10]), numba.carray(_u8(h[11]), h[12])
-    offsets = numba.carray(_i64(h[13]), h[14])
-    return _sentence(tables, table, pool, offsets, h[8], h[15] != 0, missing, text)
+    h, cells, starts, homes, table, pool, offsets = _unpack(handle)
+    tables = Hashed(cells, numba.carray(_f64(h[0]), h[1]), starts, homes)
+    return _sentence(tables, table, pool, offsets, h[4], h[11] != 0, missing, text)

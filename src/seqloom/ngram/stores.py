@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,6 @@ class PackedModel(NamedTuple):
     about: dict[str, Any]
 
 
-class Sink(Protocol):
-    """Where packed arrays go: a file being written, or memory."""
-
-    def write(self, name: str, values: NDArray[Any], start: int = 0) -> None:
-        """Take an array, or a piece of it that begins at row `start`."""
-
-
 class _Memory:
     """Arrays in memory, filled piece by piece."""
 
@@ -50,9 +43,9 @@ class _Memory:
 
 def pack(ngrams: Ngrams, place: Workspace) -> PackedModel:
     """A fast store in memory."""
-    memory = _Memory(hashed.shapes(ngrams))
+    memory = _Memory(hashed.shapes(ngrams.sizes))
     hashed.pack_hashed(ngrams, memory, place)
-    tables = hashed.Hashed(**memory.arrays)
+    tables = hashed.of_cells(**memory.arrays, exact=hashed.is_exact(ngrams.sizes))
     return PackedModel(
         ngrams.words, tables, ngrams.order, ngrams.missing_backoff, ngrams.suffixes,
         ngrams.about | {"sizes": ngrams.sizes, "kind": hashed.KIND},
@@ -84,7 +77,7 @@ def write_store(ngrams: Ngrams, path: Source, kind: Kind, place: Workspace) -> N
         "offsets": (np.int64, (len(words) + 1,)),
     }
     if kind == hashed.KIND:
-        shapes |= {"table": (np.uint64, words.table.shape)} | hashed.shapes(ngrams)
+        shapes |= {"table": (np.uint64, words.table.shape)} | hashed.shapes(ngrams.sizes)
     else:
         plan = trie.TriePlan(ngrams, place)
         shapes |= plan.shapes
@@ -120,13 +113,14 @@ def _fit_together(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pa
     words = _words(arrays.pop("pool"), arrays.pop("offsets"), arrays.pop("table", None))
     tables: hashed.Hashed | trie.Packed
     if kind == hashed.KIND:
-        tables = hashed.Hashed(**arrays)
+        exact = hashed.is_exact(list(map(int, header["sizes"])))
+        tables = hashed.of_cells(**arrays, exact=exact)
         hashed.check(tables, len(words))
         levels = len(tables.homes)
     elif kind == trie.KIND:
         tables = trie.Packed(**arrays)
         trie.check(tables, len(words))
-        levels = order
+        levels = len(tables.layout) - 1
     else:
         raise DataError(f"the store is of an unknown kind, {kind!r}; update Seqloom")
     if order != levels:

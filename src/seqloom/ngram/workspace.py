@@ -61,7 +61,7 @@ class Workspace:
     def empty(self, size: int, kind: Any) -> NDArray[Any]:
         """A column to be filled: in memory, or in a temporary file once this place spills."""
         kind = np.dtype(kind)
-        if not self.spilling or size * kind.itemsize < _PAGE:
+        if self._in_memory(size * kind.itemsize):
             return np.empty(size, kind)
         mapped = _map_file(size * kind.itemsize, self.folder)
         self._files.append(mapped)
@@ -69,7 +69,12 @@ class Workspace:
 
     def zeros(self, size: int, kind: Any) -> NDArray[Any]:
         """A column of zeros, which is what a fresh temporary file holds."""
-        return self.empty(size, kind) if self.spilling else np.zeros(size, kind)
+        if self._in_memory(size * np.dtype(kind).itemsize):
+            return np.zeros(size, kind)
+        return self.empty(size, kind)
+
+    def _in_memory(self, size: int) -> bool:
+        return not self.spilling or size < _PAGE
 
     def gather(self, pieces: Iterable[NDArray[Any]]) -> NDArray[Any]:
         """One column of many pieces; it goes to a file when it takes a sixteenth of the cap."""
