@@ -1,11 +1,14 @@
 """What every model owes its users; a new one is put through all of it by one `LMCase`.
 
-A test module parametrizes over its cases and over `LM_CONTRACTS`. The oracle of a case is written
-in the test from the paper's equation, with numpy and a visible loop.
+A test module parametrizes over its cases and over `LM_CONTRACTS`, or over `COUNTED_CONTRACTS` for
+a model that is counted and not trained (`CountedCase`). The oracle of a case is written in the test
+from the paper's equation, with numpy and a visible loop.
 """
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +23,7 @@ from torch.testing import assert_close
 
 from seqloom import LanguageModel
 from seqloom.architectures import find_architecture, load_config_class, load_model_class
-from seqloom.errors import ShapeError
+from seqloom.errors import ConfigError, ShapeError
 
 V = 11  # words known to the models of the contracts
 LENGTHS = [5, 1, 3, 4]
@@ -196,4 +199,137 @@ LM_CONTRACTS = (
     gradients_match_finite_differences,
     bad_input_is_refused,
     saving_and_loading_changes_nothing,
+)
+
+
+# -- counted language models ---------------------------------------------------------------------
+
+COUNTED_TEXTS = [
+    "the cat sat on the mat",
+    "a dog sat on the mat",
+    "the dog ran to the cat",
+    "a cat ran",
+    "the old dog sat",
+    "a bird",
+]
+CountedOracle = Callable[[list[list[str]], list[str], int], list[float]]
+"""Takes the training sentences, a sentence and the order; returns the probability of each word and
+of the end. A word that is not in the training sentences is "<unk>" in both."""
+
+
+@dataclass(frozen=True)
+class CountedCase:
+    """One counted language model: its name, options and, if its equation is short, an oracle."""
+
+    arch: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    oracle: CountedOracle | None = None
+
+    def __str__(self) -> str:
+        return "-".join([self.arch, *(f"{k}={v}" for k, v in self.options.items())])
+
+    def fit(self, **settings: Any) -> LanguageModel:
+        return LanguageModel(self.arch, **settings, **self.options).fit(COUNTED_TEXTS)
+
+
+ASKED = ["the cat ran", "a zebra sat on the mat", "", "mat mat", "zebra", "the old bird"]
+
+
+def counted_matches_its_oracle(case: CountedCase, tmp_path: Path) -> None:
+    if case.oracle is None:
+        pytest.skip("tests/ngram has the oracles of all smoothings")
+    model = case.fit()
+    known = {word for text in COUNTED_TEXTS for word in text.split()}
+    train = [text.split() for text in COUNTED_TEXTS]
+    for text in ASKED:
+        words = [word if word in known else "<unk>" for word in text.split()]
+        expected = case.oracle(train, words, case.options["order"])
+        np.testing.assert_allclose(np.exp(model.score(text).log_probs), expected, rtol=1e-5)
+
+
+def next_words_are_a_distribution_that_scores_agree_with(case: CountedCase, tmp_path: Path) -> None:
+    model = case.fit()
+    for prompt in ("", "the", "the cat", "zebra", "a dog sat on the"):
+        chances = dict(model.next_words(prompt, k=100))
+        assert len(chances) == len(model.vocabulary_) - 2  # neither <s> nor <pad>
+        assert math.fsum(chances.values()) == pytest.approx(1, abs=1e-6)
+        for word in ("cat", "mat", "the"):
+            scored = model.score(f"{prompt} {word}").log_probs[-2]
+            assert chances[word] == pytest.approx(math.exp(scored), rel=1e-5)
+        assert chances["</s>"] == pytest.approx(math.exp(model.score(prompt).log_probs[-1]))
+
+
+def evaluation_is_the_sum_of_the_scores(case: CountedCase, tmp_path: Path) -> None:
+    model = case.fit()
+    found, scores = model.evaluate(ASKED), model.score(ASKED)
+    tokens = sum(len(score.words) for score in scores)
+    loss = -math.fsum(score.total for score in scores) / tokens
+    assert found["tokens"] == tokens
+    assert found["loss"] == pytest.approx(loss)
+    assert found["perplexity"] == pytest.approx(math.exp(loss))
+    assert found["unknown"] == pytest.approx(2 / tokens)
+
+
+def a_batch_scores_as_each_alone(case: CountedCase, tmp_path: Path) -> None:
+    model = case.fit()
+    texts = ASKED * 15  # more than one piece of 64
+    assert model.score(texts) == [model.score(text) for text in texts]
+    assert model.score([]) == []
+
+
+def same_text_same_model(case: CountedCase, tmp_path: Path) -> None:
+    first, second = case.fit(), case.fit()
+    assert first.score(ASKED) == second.score(ASKED)
+    stores = [
+        (m.save(tmp_path / str(i)) / "model.ngram").read_bytes()
+        for i, m in enumerate((first, second))
+    ]
+    assert stores[0] == stores[1]
+
+
+def counted_text_is_drawn_by_the_seed(case: CountedCase, tmp_path: Path) -> None:
+    model = case.fit()
+    drawn = [model.generate("the", seed=seed) for seed in range(20)]
+    assert drawn == [model.generate("the", seed=seed) for seed in range(20)]
+    assert len(set(drawn)) > 1
+    assert not any("<" in text for text in drawn)
+    best = next(word for word, _ in model.next_words("the", k=3) if word != "<unk>")
+    likeliest = "the" if best == "</s>" else f"the {best}"
+    for options in ({"temperature": 0}, {"top_k": 1}):
+        assert model.generate("the", max_words=1, **options) == likeliest
+
+
+def bad_options_are_refused(case: CountedCase, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'ordr'; did you mean 'order'"):
+        LanguageModel(case.arch, ordr=3)
+    with pytest.raises(ConfigError, match="'smoothing' must be text, got 5"):
+        LanguageModel(case.arch, smoothing=5).fit(COUNTED_TEXTS)
+
+
+def counted_saving_and_loading_changes_nothing(case: CountedCase, tmp_path: Path) -> None:
+    model = case.fit()
+    place = model.save(tmp_path / "model")
+    loaded = LanguageModel.load(place)
+    assert loaded.score(ASKED) == model.score(ASKED)  # bit for bit
+    assert loaded.evaluate(ASKED) == model.evaluate(ASKED)
+    assert loaded.generate(seed=5) == model.generate(seed=5)
+    assert loaded.next_words("the") == model.next_words("the")
+    assert loaded.get_params()["order"] == case.options["order"]
+    again = loaded.save(tmp_path / "again")
+    for name in ("model.ngram", "vocabulary.json", "seqloom.json", "README.md"):
+        assert (again / name).read_bytes() == (place / name).read_bytes()
+    shutil.rmtree(place)  # a model that is loaded does not need its files any more
+    assert loaded.score(ASKED) == model.score(ASKED)
+    assert LanguageModel.load(loaded.save(place)).score(ASKED) == model.score(ASKED)
+
+
+COUNTED_CONTRACTS = (
+    counted_matches_its_oracle,
+    next_words_are_a_distribution_that_scores_agree_with,
+    evaluation_is_the_sum_of_the_scores,
+    a_batch_scores_as_each_alone,
+    same_text_same_model,
+    counted_text_is_drawn_by_the_seed,
+    bad_options_are_refused,
+    counted_saving_and_loading_changes_nothing,
 )

@@ -30,6 +30,7 @@ class Architecture:
         model: Where its code lies, as "module:Class".
         extra: The extra that must be installed, if any.
         preset: Settings the name stands for, which a user does not set.
+        is_counted: Whether it is counted in one go, not trained by gradients.
     """
 
     task: str
@@ -39,6 +40,7 @@ class Architecture:
     model: str
     extra: str | None = None
     preset: Mapping[str, Any] = field(default_factory=dict)
+    is_counted: bool = False
 
 
 _LM = "seqloom.models.recurrent_lm:RecurrentLM"
@@ -46,6 +48,14 @@ _LINEAR = "seqloom.models.linear:Linear"
 _NEURAL = "neural"
 
 ARCHITECTURES: tuple[Architecture, ...] = (
+    Architecture(
+        "lm",
+        "ngram",
+        "counted n-grams with back-off (Kneser-Ney 1995, Chen and Goodman 1999)",
+        "seqloom.ngram.config:NgramConfig",
+        "seqloom.ngram.model:NgramModel",
+        is_counted=True,
+    ),
     Architecture(
         "lm",
         "nnlm",

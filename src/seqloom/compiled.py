@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba.core import event, types
+from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
 from seqloom.files import cache_folder
@@ -63,20 +64,36 @@ def _folder() -> str | None:
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function when it is first called, without the GIL and without bounds checks."""
+    """Compile a function when it is first called; it runs without the GIL and bounds checks."""
+    return _compile(function, nogil=True)
+
+
+def compiled_with_gil(function: Function) -> Function:
+    """The same for one that must not run in two threads at once, and takes microseconds."""
+    return _compile(function, nogil=False)
+
+
+def _compile(function: Function, *, nogil: bool) -> Function:
     folder = _folder()
     kept = numba.config.CACHE_DIR
     try:
         numba.config.CACHE_DIR = folder or kept
-        jitted = numba.njit(nogil=True, error_model="numpy", cache=folder is not None)(function)
+        jitted = numba.njit(nogil=nogil, error_model="numpy", cache=folder is not None)(function)
     finally:
         numba.config.CACHE_DIR = kept
     return cast(Function, jitted)
 
 
+# Of functions inside compiled ones. The caller holds the arrays, so counting references to them, an
+# atomic operation for each use, is left out: it would take longer than looking a word up.
+INNER: dict[str, Any] = {"error_model": "numpy", "forceinline": True} | (
+    {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+)
+
+
 def inner(function: Function) -> Function:
-    """A function for use inside compiled ones alone; it is compiled with them."""
-    return cast(Function, numba.njit(error_model="numpy")(function))
+    """A function for use inside compiled ones alone, put into its caller; it makes no array."""
+    return cast(Function, numba.njit(**INNER)(function))
 
 
 @intrinsic

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,13 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.testing import assert_close
 
-from contracts import LM_CONTRACTS, LMCase, V, Weights
+from contracts import COUNTED_CONTRACTS, LM_CONTRACTS, CountedCase, LMCase, V, Weights
 from seqloom.architectures import architectures
 from seqloom.errors import ConfigError
 from seqloom.models.nnlm import NNLM, NNLMConfig
 from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig
+from seqloom.ngram import config, estimate
+from seqloom.ngram.config import NgramConfig
 
 Array = NDArray[np.float64]
 
@@ -66,6 +71,62 @@ def recurrent(weights: Weights, ids: list[int], config: RecurrentLMConfig) -> Ar
     return np.stack(rows)
 
 
+def count_after(train: list[list[str]], history: list[str]) -> Counter[str]:
+    """How often each word follows a history in the sentences."""
+    found: Counter[str] = Counter()
+    for sentence in train:
+        words = ["<s>", *sentence, "</s>"]
+        for t in range(max(1, len(history)), len(words)):
+            if words[t - len(history) : t] == history:
+                found[words[t]] += 1
+    return found
+
+
+def predicted(train: list[list[str]]) -> int:
+    """The number of words a counted model predicts: those of the text, the unknown and the end."""
+    return len({word for sentence in train for word in sentence}) + 2
+
+
+def witten_bell(train: list[list[str]], sentence: list[str], order: int) -> list[float]:
+    """Equation 17 of Chen and Goodman (1998), down to the uniform distribution."""
+
+    def chance(word: str, history: list[str]) -> float:
+        after = count_after(train, history)
+        below = chance(word, history[1:]) if history else 1 / predicted(train)
+        if not after:
+            return below
+        return (after[word] + len(after) * below) / (after.total() + len(after))
+
+    words = ["<s>", *sentence, "</s>"]
+    return [chance(words[t], words[max(0, t - order + 1) : t]) for t in range(1, len(words))]
+
+
+def add_one(train: list[list[str]], sentence: list[str], order: int) -> list[float]:
+    """Laplace's rule of succession after the last order - 1 words."""
+    words = ["<s>", *sentence, "</s>"]
+    found = []
+    for t in range(1, len(words)):
+        after = count_after(train, words[max(0, t - order + 1) : t])
+        found.append((after[words[t]] + 1) / (after.total() + predicted(train)))
+    return found
+
+
+COUNTED = [
+    CountedCase("ngram", {"order": 1, "smoothing": "add-one"}, add_one),
+    CountedCase("ngram", {"order": 3, "smoothing": "add-one"}, add_one),
+    CountedCase("ngram", {"order": 2, "smoothing": "witten-bell"}, witten_bell),
+    CountedCase("ngram", {"order": 4, "smoothing": "witten-bell"}, witten_bell),
+    CountedCase("ngram", {"order": 3}),
+    CountedCase("ngram", {"order": 5, "smoothing": "kneser-ney", "prune": (0, 1)}),
+]
+
+
+@pytest.mark.parametrize("contract", COUNTED_CONTRACTS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("case", COUNTED, ids=str)
+def test_counted_contract(case, contract, tmp_path):
+    contract(case, tmp_path)
+
+
 CASES = [
     LMCase("nnlm", bengio, {"order": 4, "embed_size": 3, "hidden_size": 5}),
     LMCase("nnlm", bengio, {"order": 3, "embed_size": 3, "hidden_size": 4, "direct": True}),
@@ -85,7 +146,9 @@ def test_contract(case, contract, tmp_path):
 
 
 def test_every_language_model_of_the_table_has_a_case():
-    assert {entry.name for entry in architectures("lm")} == {case.arch for case in CASES}
+    cases = {False: CASES, True: COUNTED}
+    for entry in architectures("lm"):
+        assert entry.name in {case.arch for case in cases[entry.is_counted]}
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])
@@ -115,6 +178,40 @@ def test_weights_begin_in_their_range():
 def test_tied_weights_are_one_tensor():
     model = RecurrentLM(RecurrentLMConfig(vocab_size=V, hidden_size=4, tied=True))
     assert model.output.weight is model.embedding.weight
+
+
+BAD_COUNTED: list[tuple[dict[str, Any], str]] = [
+    ({"order": 0}, "order must lie between 1 and 8, got 0"),
+    ({"order": 9}, "order must lie between 1 and 8, got 9"),
+    ({"smoothing": "kneser-nay"}, "'kneser-nay'; did you mean 'kneser-ney'"),
+    ({"delta": 0.5}, "unknown option of modified-kneser-ney 'delta'"),
+    ({"smoothing": "add-delta", "delta": 0.0}, "delta must be greater than 0, got 0.0"),
+    ({"smoothing": "good-turing", "cutoff": 0}, "cutoff must be at least 1, got 0"),
+    ({"smoothing": "stupid-backoff", "backoff": 2.0}, r"backoff must lie in \(0, 1\], got 2.0"),
+    (
+        {"order": 3, "smoothing": "jelinek-mercer", "weights": (0.5,)},
+        r"weights must be as many as the order, 3, got \[0.5\]",
+    ),
+    ({"order": 2, "prune": (0, 0, 1)}, r"prune must hold up to 2 counts.*got \[0, 0, 1\]"),
+    ({"prune": (0, 2, 1)}, r"do not decrease, got \[0, 2, 1\]"),
+    ({"prune": (0, -1)}, r"do not decrease, got \[0, -1\]"),
+    ({"prune": (1,)}, r"prune must begin with 0, got \[1\].*min_count of the vocabulary"),
+    ({"memory": "much"}, "memory must be a size such as 800M or 2G, got 'much'"),
+    ({"memory": "5M"}, "memory must be at least 256M, got '5M'"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), BAD_COUNTED, ids=lambda v: str(v)[:40])
+def test_impossible_settings_of_counted_models_are_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        NgramConfig(**values)
+
+
+def test_the_settings_of_counted_models_are_light_and_in_step():
+    code = "import sys, seqloom.ngram.config; print({'torch', 'numba'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+    assert config.HIGHEST_ORDER == estimate.HIGHEST_ORDER
 
 
 BAD: list[tuple[type, dict[str, Any], str]] = [

@@ -97,6 +97,23 @@ def test_a_model_without_weights(tmp_path):
         stored.weights()
 
 
+def test_a_file_may_be_written_by_a_function(tmp_path):
+    """What is large is never held as bytes."""
+    place = write_model(
+        tmp_path / "m", HEADER, None, {"x.bin": lambda path: path.write_bytes(b"\1\2")}, numbers=5
+    )
+    assert (read_model(place).place / "x.bin").read_bytes() == b"\1\2"
+    assert "5 numbers" in (place / "README.md").read_text()
+
+    def full(path):
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DataError, match=r"cannot be written.*No space left"):
+        write_model(tmp_path / "n", HEADER, None, {"x.bin": full})
+    assert not (tmp_path / "n").exists()
+
+
 def test_an_empty_directory_may_be_written_into(tmp_path):
     read_model(write_model(tmp_path, HEADER, WEIGHTS, {}))
 
@@ -226,7 +243,7 @@ def test_a_disk_that_fills_up_after_training_keeps_the_run(tmp_path, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(directory_module, "_write_bytes", full)
+        patch.setattr(directory_module, "_write_file", full)
         with pytest.raises(DataError, match="m: cannot be written"):
             estimator.fit(["a cat sat"] * 5, out=place)
     with pytest.raises(DataError, match="has not finished; resume it"):
@@ -547,11 +564,7 @@ def test_a_damaged_model_is_not_nested(model, tmp_path):
 
 WITHOUT_TORCH = """
 import sys
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "torch":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Block())
+sys.modules["torch"] = None  # as if it were not installed
 import seqloom
 from seqloom.errors import BackendError
 try:
@@ -561,12 +574,19 @@ except BackendError as error:
 """
 
 
-@pytest.mark.parametrize("action", ["seqloom.LanguageModel", "seqloom.load(sys.argv[1])"])
-def test_without_torch_the_extra_is_named(action, fitted):
+@pytest.mark.parametrize(
+    ("action", "what"),
+    [
+        ("seqloom.LanguageModel('rnn')", "architecture 'rnn'"),
+        ("seqloom.load(sys.argv[1])", "architecture 'rnn'"),
+        ("seqloom.Classifier", "Classifier"),
+    ],
+)
+def test_without_torch_the_extra_is_named(action, what, fitted):
     code = WITHOUT_TORCH.replace("ACTION", action)
     result = subprocess.run(
         [sys.executable, "-c", code, str(fitted)], capture_output=True, text=True, check=True
     )
     assert result.stdout == (
-        "LanguageModel needs torch, which is not installed; pip install 'seqloom[neural]'\n"
+        f"{what} needs torch, which is not installed; pip install 'seqloom[neural]'\n"
     )

@@ -93,7 +93,7 @@ def test_evaluation_is_the_perplexity_of_the_whole_stream(model):
 def test_a_stream_longer_than_a_window_is_read_to_its_end(arch, monkeypatch):
     fitted = small(arch).fit(TEXTS)
     whole = fitted.evaluate(TEXTS)
-    monkeypatch.setattr("seqloom.tasks.language_model.EVALUATION_WINDOW", 7)
+    monkeypatch.setattr("seqloom.tasks.neural_language.EVALUATION_WINDOW", 7)
     assert fitted.evaluate(TEXTS) == pytest.approx(whole, rel=1e-5)
 
 

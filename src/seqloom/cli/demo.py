@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from typing import Any
 
+from seqloom.architectures import Architecture
 from seqloom.cli.output import JsonOption, note, print_rows
 from seqloom.resources import CHINESE, ENGLISH, NAMES, SHAKESPEARE, TANG, read_embedded
 
@@ -81,23 +83,18 @@ def compare_language_models() -> list[Row]:
     rows = []
     for entry in architectures("lm"):
         began = time.monotonic()
-        layers = {} if entry.name == "nnlm" else {"num_layers": 1}
         model = LanguageModel(
             entry.name,
-            hidden_size=100,
-            dropout=0.1,
-            **layers,
+            **language_options(entry),
             text={"normalizer": {"lowercase": True}},
             vocabulary={"min_count": 3},
-            window=20,
-            training={**TRAINING, "epochs": 4},
         ).fit(train)
         seconds = time.monotonic() - began
         rows.append(
             {
                 "model": entry.name,
                 "test perplexity": model.evaluate(test)["perplexity"],
-                "parameters": sum(weight.numel() for weight in model.model_.parameters()),
+                "parameters": sum(math.prod(shape) for shape in model.shapes().values()),
                 "seconds": seconds,
                 "goes on from 'my lord ,'": model.generate(
                     "my lord ,", temperature=0.7, max_words=12, seed=1
@@ -105,6 +102,16 @@ def compare_language_models() -> list[Row]:
             }
         )
     return sorted(rows, key=lambda row: float(str(row["test perplexity"])))
+
+
+def language_options(entry: Architecture) -> Row:
+    """What a language model is to be: n-grams of four words, or a network of 100 units."""
+    if entry.is_counted:
+        return {"order": 4}
+    options: Row = {"hidden_size": 100, "dropout": 0.1, "window": 20}
+    if entry.name != "nnlm":
+        options["num_layers"] = 1
+    return options | {"training": {**TRAINING, "epochs": 4}}
 
 
 def write_poems() -> list[Row]:

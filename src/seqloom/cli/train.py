@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,7 +60,7 @@ def check(
     plan = _plan(recipe, task, arch, train, valid, settings, fields)
     model = plan.estimator(max_steps=1)
     _fit(model, plan, None, resume=False)
-    numbers = sum(weight.numel() for weight in model.model_.parameters())
+    numbers = sum(math.prod(shape) for shape in model.shapes().values())
     typer.echo(f"ok: {plan.task} {plan.arch}, {numbers:,} parameters")
 
 

@@ -79,14 +79,19 @@ def generate(
 
 
 def inspect(model: Model, as_json: JsonOption = False) -> None:
-    """Show what a model directory holds: task, settings, metrics, and every weight."""
+    """Show what a model directory holds: task, settings, metrics, and every weight.
+
+    Of a counted model, how many n-grams there are of each order.
+    """
+    import math
+
     from seqloom.tasks import load
     from seqloom.tasks.directory import find_model, read_model
 
     header = read_model(find_model(model)).header
     weights = [
-        {"weight": name, "shape": list(tensor.shape), "numbers": tensor.numel()}
-        for name, tensor in load(model).model_.state_dict().items()
+        {"weight": name, "shape": list(shape), "numbers": math.prod(shape)}
+        for name, shape in load(model).shapes().items()
     ]
     if as_json:
         facts = {"task": header.task, "architecture": header.architecture}

@@ -176,7 +176,7 @@ class ArpaLines:
         self._expect(order + 1, self._next_line())
 
     def _parse(self, order: int, words: Words) -> tuple[int, Batch, NDArray[np.uint8]]:
-        numbers, prob, backoff, lines, spelled = self._two_columns(order)
+        numbers, prob, backoff, lines, spelled = self._next_columns(order)
         stopped, self._at, self.line, n = parse_lines(
             self._text, self._at, self._end, self.line, order, numbers, prob, backoff, lines,
             spelled, self._spans, words.table, words.pool, words.offsets,
@@ -184,7 +184,7 @@ class ArpaLines:
         batch = Batch(numbers[:, :n], prob[:n], backoff[:n], lines[:n])
         return stopped, batch, spelled[: numbers[0, :n].sum() if order == 1 else 0]
 
-    def _two_columns(self, order: int) -> tuple[NDArray[Any], ...]:
+    def _next_columns(self, order: int) -> tuple[NDArray[Any], ...]:
         """Columns for a batch: two sets take turns, as fresh memory costs more than the parsing."""
         if not self._columns or len(self._columns[0][0]) != order:
             most = _BLOCK // (2 * order + 2) + 1  # the shortest line: 0 and, by word, two bytes

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqloom.compiled import compiled, inner, prefetch
 from seqloom.ngram.arpa_write import LARGEST, NEVER, SLACK
-from seqloom.ngram.eights import find_number, scan_word_fast
+from seqloom.ngram.eights import count_digits, find_number, load8, read_digits, scan_word_fast
 from seqloom.ngram.words import NONE, is_blank, mix
 
 MAX_ORDER = 8  # as in estimation
@@ -17,7 +17,8 @@ WAITING = 16  # n-grams between asking for memory and using it
 MORE, SECTION, NO_PROB, BAD_PROB, FEW, UNKNOWN, NO_BACKOFF, BAD_BACKOFF, LONG = range(9)
 
 _POWERS = 10.0 ** np.arange(23)  # those that float64 holds exactly
-_FULL = 10**17
+_TENS = 10 ** np.arange(9)
+_FULL, _SPARE = 10**17, 10**9
 _U = np.uint64
 _1, _NONE = _U(1), np.uint32(NONE)
 
@@ -62,6 +63,15 @@ def parse_number(text, at):  # type: ignore[no-untyped-def]
         at += 1
     if text[at] == 46:
         at += 1
+        size = 8
+        while size == 8 and mantissa < _SPARE:
+            eight = load8(text, at)
+            size = count_digits(eight)
+            if size:
+                mantissa = mantissa * _TENS[size] + read_digits(eight, size)
+            scale -= size
+            digits += size
+            at += size
         while 48 <= text[at] <= 57:
             if mantissa < _FULL:
                 mantissa = 10 * mantissa + (text[at] - 48)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from seqloom.compiled import compiled, cores, inner, prefetch
 from seqloom.errors import BackendError, ConfigError, DataError
 from seqloom.files import written_beside
-from seqloom.ngram.eights import load8, store8
+from seqloom.ngram.eights import highest_bit, load8, split_digits, store8
 from seqloom.ngram.levels import Level, Ngrams, Rows
 from seqloom.ngram.words import is_blank
 from seqloom.ngram.workspace import Workspace
@@ -33,34 +33,33 @@ _ROWS, _BYTES = 1 << 16, 16 << 20  # how much of a level becomes text at once, a
 _NUMBER = 11  # the longest number: -12.3456789
 _ROOM = 8  # bytes behind others, see eights.py
 _AHEAD = 16  # rows between asking for memory and using it
-_DIGITS = 10**7  # seven decimals: float32 holds no more of what lies between -10 and -1
+_U = np.uint64
+_DECIMALS = _U(10**7)  # float32 holds no more of what lies between -10 and -1
+_ZEROS = _U(0x3030303030303030)
 
 
 @inner
 def _put_number(value, out, at):  # type: ignore[no-untyped-def]
-    """Write a number above -100 and below 100 with up to seven decimals; returns where it ends."""
-    scaled = np.int64(np.rint(max(value, NEVER) * _DIGITS))
-    if scaled < 0:
+    """Write a number above -100 and below 100 with up to seven decimals; returns where it ends.
+
+    Eight bytes behind its end may be overwritten.
+    """
+    scaled = _U(np.rint(abs(max(value, NEVER)) * 1e7))
+    if value < 0 and scaled != 0:
         out[at] = 45
         at += 1
-        scaled = -scaled
-    whole, fraction = scaled // _DIGITS, scaled % _DIGITS
+    whole, fraction = scaled // _DECIMALS, scaled % _DECIMALS
     if whole >= 10:
-        out[at] = 48 + whole // 10
+        out[at] = 48 + whole // _U(10)
         at += 1
-    out[at] = 48 + whole % 10
+    out[at] = 48 + whole % _U(10)
     at += 1
-    if fraction == 0:
-        return at
-    out[at] = 46
-    places = 7
-    while fraction % 10 == 0:
-        fraction //= 10
-        places -= 1
-    for place in range(places, 0, -1):
-        out[at + place] = 48 + fraction % 10
-        fraction //= 10
-    return at + places + 1
+    if fraction != 0:
+        digits = split_digits(fraction * _U(10))
+        out[at] = 46
+        store8(out, at + 1, digits | _ZEROS)
+        at += 2 + np.int64(highest_bit(digits) >> _U(3))
+    return at
 
 
 @compiled
@@ -93,7 +92,7 @@ def _format(words, prob, backoff, pool, offsets, out):  # type: ignore[no-untype
     for i in range(len(prob)):
         if not prob[i] <= SLACK or (len(backoff) and not backoff[i] <= LARGEST):
             return at, i
-        at = _put_number(prob[i], out, at)
+        at = _put_number(min(prob[i], 0.0), out, at)
         for k in range(len(words)):
             if words[k, i] >= len(offsets) - 1:
                 return at, i
@@ -252,7 +251,8 @@ def _opened(path: str | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
                 yield stream
             return
         with (
-            written_beside(place) as beside,
+            # Unflushed: a file that a power cut spoils has no \end\, and can be made again.
+            written_beside(place, flush=False) as beside,
             beside.open("wb") as raw,
             _compressed(raw, place.suffix) as stream,
         ):

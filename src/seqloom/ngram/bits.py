@@ -6,15 +6,11 @@ A set is a row of bits in blocks of 512. `ranks` says how many members come befo
 
 from __future__ import annotations
 
-from typing import cast
-
-import numba
 import numpy as np
 from numba.core import types
-from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-from seqloom.compiled import Function, compiled
+from seqloom.compiled import compiled, inner
 
 BLOCK = 512  # bits of a set that have one entry in `ranks`; members that have one in `hints`
 WORDS = BLOCK // 64
@@ -22,16 +18,6 @@ _U = np.uint64
 _1, _63 = _U(1), _U(63)
 _SHIFT = 9  # the logarithm of BLOCK
 _MASK = BLOCK - 1
-
-
-def inlined(function: Function) -> Function:
-    """A function for use inside compiled ones that makes no array, put into its caller.
-
-    The caller holds the arrays, so counting references to them, an atomic operation for each use,
-    is left out: it takes longer than looking a word up.
-    """
-    options = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
-    return cast(Function, numba.njit(error_model="numpy", forceinline=True, **options)(function))
 
 
 @intrinsic
@@ -46,7 +32,7 @@ def popcount(typing_context, value):  # type: ignore[no-untyped-def]
     return types.int64(types.uint64), generate
 
 
-@inlined
+@inner
 def read_bits(stream, at, width):  # type: ignore[no-untyped-def]
     """The number of `width` bits, 63 at most, that begins at bit `at`; one more word follows it."""
     shift = _U(at & 63)
@@ -55,7 +41,7 @@ def read_bits(stream, at, width):  # type: ignore[no-untyped-def]
     return (low | high) & ((_1 << _U(width)) - _1)
 
 
-@inlined
+@inner
 def write_bits(stream, at, value):  # type: ignore[no-untyped-def]
     """Write a number where the stream is still zero."""
     shift = _U(at & 63)
@@ -65,13 +51,13 @@ def write_bits(stream, at, value):  # type: ignore[no-untyped-def]
         stream[(at >> 6) + 1] |= high
 
 
-@inlined
+@inner
 def first_bit(word):  # type: ignore[no-untyped-def]
     """The place of the lowest bit that is set."""
     return popcount(~word & (word - _1))
 
 
-@inlined
+@inner
 def _find_in_word(word, index):  # type: ignore[no-untyped-def]
     """The place of the bit that has `index` set ones below it."""
     at, width = 0, 32
@@ -85,7 +71,7 @@ def _find_in_word(word, index):  # type: ignore[no-untyped-def]
     return at
 
 
-@inlined
+@inner
 def find_member(bits, ranks, hints, block, hint, index):  # type: ignore[no-untyped-def]
     """The bit of member `index` of the set that begins at a block and has its hints at `hint`."""
     low = np.int64(hints[hint + (index >> _SHIFT)])
@@ -106,13 +92,13 @@ def find_member(bits, ranks, hints, block, hint, index):  # type: ignore[no-unty
     return ((at - block * WORDS) << 6) + _find_in_word(bits[at], left)
 
 
-@inlined
+@inner
 def is_member(bits, block, at):  # type: ignore[no-untyped-def]
     """Whether bit `at` of the set that begins at a block is set."""
     return (bits[block * WORDS + (at >> 6)] >> _U(at & 63)) & _1 != 0
 
 
-@inlined
+@inner
 def members_before(bits, ranks, block, at):  # type: ignore[no-untyped-def]
     """How many members of the set that begins at a block come before bit `at`."""
     count = np.int64(ranks[block + (at >> _SHIFT)])

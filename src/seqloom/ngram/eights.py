@@ -19,6 +19,7 @@ from seqloom.ngram.words import NONE, is_blank, mix, scan_word
 
 _U = np.uint64
 _3 = _U(3)
+_DIGITS, _BEYOND_9 = _U(0x3030303030303030), _U(0x7676767676767676)
 _BELOW_33, _HIGH = _U(0x2121212121212121), _U(0x8080808080808080)
 _ONE, _TWO, _LONG = _U(1), _U(2), _U(1 << 63)
 _ONE_32, _NONE = np.uint32(1), np.uint32(NONE)
@@ -70,6 +71,47 @@ def lowest_bit(typing_context, number):  # type: ignore[no-untyped-def]
         return builder.cttz(arguments[0], ir.IntType(1)(1))
 
     return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def highest_bit(typing_context, number):  # type: ignore[no-untyped-def]
+    """The place of the highest bit that is set; there must be one."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.sub(ir.IntType(64)(63), builder.ctlz(arguments[0], ir.IntType(1)(1)))
+
+    return types.uint64(types.uint64), generate
+
+
+@inner
+def count_digits(eight):  # type: ignore[no-untyped-def]
+    """How many of eight bytes are digits before the first that is none."""
+    eight ^= _DIGITS
+    others = ((eight & ~_HIGH) + _BEYOND_9 | eight) & _HIGH
+    return np.int64(lowest_bit(others) >> _3) if others != 0 else 8
+
+
+@inner
+def read_digits(eight, size):  # type: ignore[no-untyped-def]
+    """The number that the first digits of eight bytes are; `size` of them, at least one.
+
+    Neighbours are joined, 1 digit and 1, then 2 and 2, then 4 and 4.
+    """
+    eight = (eight - _DIGITS) << _U(8 * (8 - size))
+    eight = (eight * _U(10) + (eight >> _U(8))) & _U(0x00FF00FF00FF00FF)
+    eight = (eight * _U(100) + (eight >> _U(16))) & _U(0x0000FFFF0000FFFF)
+    return np.int64((eight * _U(10000) + (eight >> _U(32))) & _U(0xFFFFFFFF))
+
+
+@inner
+def split_digits(number):  # type: ignore[no-untyped-def]
+    """The eight decimal digits of a number below 10**8 as bytes, the first lowest: the reverse."""
+    fours = number // _U(10000) | (number % _U(10000)) << _U(32)
+    upper = ((fours * _U(10486)) >> _U(20)) & _U(0x0000007F0000007F)  # divides by 100
+    twos = upper | (fours - upper * _U(100)) << _U(16)
+    tens = ((twos * _U(103)) >> _U(10)) & _U(0x000F000F000F000F)  # divides by 10
+    return tens | (twos - tens * _U(10)) << _U(8)
 
 
 @inner

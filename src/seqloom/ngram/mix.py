@@ -234,7 +234,7 @@ def _fit(union: _Union, said: Sequence[_Said], source: TextSource, place: Worksp
     ids = read_corpus(source, place, words=union.words).ids
     flat = union.flat
     states, logs = np.empty(len(ids), np.uint32), np.empty(len(ids))
-    _follow(ids, flat.starts[-2], flat.suffix, union.table, states)
+    _follow(ids, flat.suffix, union.table, states)
     probs = np.empty((len(said), int(np.count_nonzero(ids != BOS))))
     for row, (prob, backoff) in zip(probs, said, strict=True):
         _score(ids, states, flat.starts[-2], flat.context, flat.suffix, prob, backoff, logs)
@@ -284,23 +284,18 @@ def _fill(start, end, context, suffix, prob, backoff):  # type: ignore[no-untype
 
 
 @compiled
-def _follow(ids, top, suffix, table, states):  # type: ignore[no-untyped-def]
-    """By position of a text, the longest n-gram that ends there.
-
-    `top` is the first row of the highest order, from whose n-grams nothing goes on.
-    """
+def _follow(ids, suffix, table, states):  # type: ignore[no-untyped-def]
+    """By position of a text, the longest n-gram that ends there."""
     for i in range(len(ids)):
-        if ids[i] == BOS:
-            states[i] = BOS
-        else:
-            before = states[i - 1]
-            context = suffix[before] if before >= top else before
-            states[i] = longest(table, suffix, context, ids[i])
+        states[i] = BOS if ids[i] == BOS else longest(table, suffix, states[i - 1], ids[i])
 
 
 @compiled
 def _score(ids, states, top, contexts, suffix, prob, backoff, values):  # type: ignore[no-untyped-def]
-    """log10 of the probability of each word but `<s>` by one model."""
+    """log10 of the probability of each word but `<s>` by one model.
+
+    `top` is the first row of the highest order, whose n-grams are no contexts but their suffixes.
+    """
     for i in range(len(ids)):
         if ids[i] != BOS:
             before = states[i - 1]

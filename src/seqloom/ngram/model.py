@@ -18,6 +18,8 @@ from seqloom.ngram.arpa import read_arpa
 from seqloom.ngram.corpus import TextSource, Tokenizer, read_blocks
 from seqloom.ngram.levels import Ngrams
 from seqloom.ngram.scoring import (
+    LONGEST,
+    WORK_BYTES,
     advance,
     score_ids,
     score_text,
@@ -138,6 +140,12 @@ class NgramModel:
             about=packed.about,
         )
 
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "an NgramModel holds addresses of its memory and cannot be copied or pickled; "
+            "write it with write_store and load it where it is needed"
+        )
+
     def _make_handle(self) -> tuple[Any, NDArray[np.int64] | None]:
         """The quick way for one sentence: every address in one array, kept alive with it."""
         tables, words = self._tables, self.words
@@ -151,7 +159,9 @@ class NgramModel:
             for number in (array.ctypes.data, len(array))
         ]
         head = [cells, len(tables.cells), starts, homes, self.order]
-        handle = np.array([*head, *vocabulary, int(self._suffixes)], np.int64)
+        self._work = np.empty(WORK_BYTES, np.uint8)
+        tail = [int(self._suffixes), self._work.ctypes.data]
+        handle = np.array([*head, *vocabulary, *tail], np.int64)
         exact = tables.values.dtype == np.float64
         return (score_text_exactly if exact else score_text), handle
 
@@ -172,10 +182,10 @@ class NgramModel:
     def score(self, text: str | Iterable[str]) -> float | NDArray[np.float64]:
         """The natural log-probability of a sentence, or of each of many."""
         if isinstance(text, str):
-            if self._handle is not None:
-                data = text.encode("utf-8", "surrogateescape")
-                return float(self._fast(self._address, self._missing, data))
-            return float(self.score([text])[0])
+            data = text.encode("utf-8", "surrogateescape")
+            if self._fast is None or len(data) > LONGEST:
+                return float(self.score([text])[0])
+            return self._fast(self._address, self._missing, data)  # type: ignore[no-any-return]
         return np.concatenate([np.empty(0), *(b.totals for b in self._sentences(_joined(text)))])
 
     def score_words(self, text: str) -> list[WordScore]:

@@ -176,7 +176,7 @@ def in_pieces(
 
 
 def make_table(rows: int) -> NDArray[np.uint64]:
-    """A hash table for so many n-grams, at a load of two thirds.
+    """A hash table for so many n-grams, always in memory, at a load of two thirds.
 
     A slot is two numbers: the row of the context and the word, 32 bits each, plus one (0 if the
     slot is free), and the row of the n-gram.

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from seqloom.compiled import compiled, inner, prefetch
+from seqloom.compiled import INNER, compiled, compiled_with_gil, inner, prefetch
 from seqloom.ngram.counting import key_of
 from seqloom.ngram.hashed import (
     Hashed,
@@ -56,7 +56,7 @@ def _extends(tables, order, name):  # type: ignore[no-untyped-def]
 # Compiled code calls what belongs to the kind of store it is given.
 
 
-@overload(_find)
+@overload(_find, jit_options=INNER)
 def _find_by_kind(tables, order, context, word):  # type: ignore[no-untyped-def]
     del order, context, word
     if tables.instance_class is Hashed:
@@ -64,7 +64,7 @@ def _find_by_kind(tables, order, context, word):  # type: ignore[no-untyped-def]
     return lambda tables, order, context, word: find_packed(tables, order, context, word)
 
 
-@overload(_prob)
+@overload(_prob, jit_options=INNER)
 def _prob_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     del order, name
     if tables.instance_class is Hashed:
@@ -72,7 +72,7 @@ def _prob_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     return lambda tables, order, name: packed_prob(tables, order, name)
 
 
-@overload(_backoff)
+@overload(_backoff, jit_options=INNER)
 def _backoff_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     del order, name
     if tables.instance_class is Hashed:
@@ -80,7 +80,7 @@ def _backoff_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     return lambda tables, order, name: packed_backoff(tables, order, name)
 
 
-@overload(_extends)
+@overload(_extends, jit_options=INNER)
 def _extends_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     del order, name
     if tables.instance_class is Hashed:
@@ -88,13 +88,15 @@ def _extends_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     return lambda tables, order, name: packed_extends(tables, order, name)
 
 
-def _fill(tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders):  # type: ignore[no-untyped-def]
+def _fill(  # type: ignore[no-untyped-def]
+    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
+):
     raise NotImplementedError
 
 
 @inner
 def _fill_any(  # type: ignore[no-untyped-def]
-    tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders
+    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
 ):
     """One order, for sentences that each begin with BOS.
 
@@ -108,8 +110,8 @@ def _fill_any(  # type: ignore[no-untyped-def]
             continue
         context = below[i - 1]
         if context == _NONE:
-            if missing != 0:
-                values[i] += missing if _reach(ids, i, order) else 0.0
+            if missing != 0 and _reaches(ids, i, order):
+                values[i] += missing
             continue
         if not suffixes or below[i] != _NONE:
             here[i] = _find(tables, order, context, ids[i])
@@ -118,27 +120,25 @@ def _fill_any(  # type: ignore[no-untyped-def]
         else:
             values[i] = _prob(tables, order, here[i])
             orders[i] = order + 1
-            if len(pays):
-                pays[i] = _backoff(tables, order, here[i])
+            pays[i] = 0.0 if top else _backoff(tables, order, here[i])
 
 
 @inner
-def _reach(ids, i, words):  # type: ignore[no-untyped-def]
-    """Whether so many words of context stand before position i in its sentence."""
-    for back in range(1, words + 1):
+def _reaches(ids, i, words):  # type: ignore[no-untyped-def]
+    """Whether so many words of context, `<s>` among them, stand before position i."""
+    for back in range(1, words):
         if ids[i - back] == BOS:
-            return back == words
+            return False
     return True
 
 
 @inner
 def _fill_hashed(  # type: ignore[no-untyped-def]
-    tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders
+    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
 ):
     """The same for a hashed store: first every home is computed and called for, then looked at."""
     cells, stored, size = tables.cells, tables.values, cell_size(tables)
     start, homes = tables.starts[order], tables.homes[order]
-    slots = np.empty(len(ids), np.int64)
     for i in range(len(ids)):
         slots[i] = -1
         if ids[i] != BOS and below[i - 1] != _NONE and (not suffixes or below[i] != _NONE):
@@ -150,8 +150,8 @@ def _fill_hashed(  # type: ignore[no-untyped-def]
             continue
         context = below[i - 1]
         if context == _NONE:
-            if missing != 0:
-                values[i] += missing if _reach(ids, i, order) else 0.0
+            if missing != 0 and _reaches(ids, i, order):
+                values[i] += missing
             continue
         if slots[i] >= 0:
             here[i] = look_from(cells, size, slots[i], key_of(context, ids[i]))
@@ -160,14 +160,13 @@ def _fill_hashed(  # type: ignore[no-untyped-def]
         else:
             at = value_at(tables, size, np.int64(here[i]))
             values[i] = stored[at]
+            pays[i] = stored[at + 1]
             orders[i] = order + 1
-            if len(pays):
-                pays[i] = stored[at + 1]
 
 
-@overload(_fill)
+@overload(_fill, jit_options=INNER)
 def _fill_by_kind(  # type: ignore[no-untyped-def]
-    tables, order, missing, suffixes, ids, below, here, paid, pays, values, orders
+    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
 ):
     if tables.instance_class is Hashed:
         return _fill_hashed.py_func
@@ -175,28 +174,42 @@ def _fill_by_kind(  # type: ignore[no-untyped-def]
 
 
 @inner
-def _score(tables, order, suffixes, missing, ids, values, orders):  # type: ignore[no-untyped-def]
-    """log10 p of each word, and the order it used; `<s>` gets 0 and order 0."""
-    n = len(ids)
-    below, here = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    paid, pays = np.empty(n), np.empty(n)
-    for i in range(n):
+def _score(  # type: ignore[no-untyped-def]
+    tables, order, suffixes, missing, ids, below, here, paid, pays, slots, values, orders
+):
+    """log10 p of each word, and the order it used; `<s>` gets 0 and order 0.
+
+    `below`, `here`, `paid`, `pays` and `slots` are room to work in, as long as `ids`.
+    """
+    for i in range(len(ids)):
         below[i] = ids[i]
         values[i] = 0.0 if ids[i] == BOS else _prob(tables, 0, ids[i])
         orders[i] = 0 if ids[i] == BOS else 1
         paid[i] = _backoff(tables, 0, ids[i])
     for o in range(1, order):
-        kept = pays if o + 1 < order else pays[:0]
-        _fill(tables, o, missing, suffixes, ids, below, here, paid, kept, values, orders)
-        below, here = here, below
-        paid, pays = pays, paid
+        top = o + 1 == order
+        if o & 1:  # what was filled in one turn is read in the next
+            _fill(
+                tables, o, top, missing, suffixes, ids, below, here, paid, pays,
+                slots, values, orders,
+            )  # fmt: skip
+        else:
+            _fill(
+                tables, o, top, missing, suffixes, ids, here, below, pays, paid,
+                slots, values, orders,
+            )  # fmt: skip
 
 
 @compiled
 def score_ids(tables, order, suffixes, missing, ids, values, orders):  # type: ignore[no-untyped-def]
     """The natural log-probability of each word of a block of sentences, and the order it used."""
-    _score(tables, order, suffixes, missing, ids, values, orders)
-    for i in range(len(ids)):
+    n = len(ids)
+    below, here, slots = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.int64)
+    paid, pays = np.empty(n), np.empty(n)
+    _score(
+        tables, order, suffixes, missing, ids, below, here, paid, pays, slots, values, orders
+    )
+    for i in range(n):
         values[i] *= _LN10
 
 
@@ -277,16 +290,27 @@ def _pointer(kind, bits):  # type: ignore[no-untyped-def]
 
 
 _u8 = _pointer(types.uint8, ir.IntType(8))
+_u32 = _pointer(types.uint32, ir.IntType(32))
 _u64 = _pointer(types.uint64, ir.IntType(64))
 _i64 = _pointer(types.int64, ir.IntType(64))
 _f32 = _pointer(types.float32, ir.FloatType())
 _f64 = _pointer(types.float64, ir.DoubleType())
 
 
-@inner
-def _sentence(tables, table, pool, offsets, order, suffixes, missing, text):  # type: ignore[no-untyped-def]
+# A handle is a model's addresses in one array, since one number is quick to hand over: its fields.
+CELLS, CELLS_SIZE, STARTS, HOMES, ORDER, TABLE, TABLE_SIZE, POOL, POOL_SIZE = range(9)
+OFFSETS, OFFSETS_SIZE, SUFFIXES, WORK, FIELDS = range(9, 14)
+LONGEST = 1 << 12  # bytes of a sentence that is scored through a handle
+_ROOM = LONGEST // 2 + 8  # words of it, with its marks
+WORK_BYTES = _ROOM * (4 * 3 + 8 * 4 + 8)
+
+
+@numba.njit(error_model="numpy")
+def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
     """The natural log-probability of one sentence: tokenized and scored without leaving here."""
-    ids = np.empty(len(text) // 2 + 3, np.uint32)
+    table, pool = numba.carray(_u64(h[TABLE]), h[TABLE_SIZE]), numba.carray(_u8(h[POOL]), h[POOL_SIZE])
+    offsets, work = numba.carray(_i64(h[OFFSETS]), h[OFFSETS_SIZE]), h[WORK]
+    ids = numba.carray(_u32(work + 32 * _ROOM), _ROOM)
     ids[0] = BOS
     n, at = 1, 0
     while at < len(text):
@@ -301,35 +325,37 @@ def _sentence(tables, table, pool, offsets, order, suffixes, missing, text):  # 
             ids[n] = number
             n += 1
     ids[n] = EOS
-    values, orders = np.empty(n + 1), np.empty(n + 1, np.uint8)
-    _score(tables, order, suffixes, missing, ids[: n + 1], values, orders)
-    return values.sum() * _LN10
+    n += 1
+    values = numba.carray(_f64(work), n)
+    _score(
+        tables, h[ORDER], h[SUFFIXES] != 0, missing, numba.carray(_u32(work + 32 * _ROOM), n),
+        numba.carray(_u32(work + 36 * _ROOM), n), numba.carray(_u32(work + 40 * _ROOM), n),
+        numba.carray(_f64(work + 8 * _ROOM), n), numba.carray(_f64(work + 16 * _ROOM), n),
+        numba.carray(_i64(work + 24 * _ROOM), n), values, numba.carray(_u8(work + 44 * _ROOM), n),
+    )  # fmt: skip
+    total = 0.0
+    for i in range(n):
+        total += values[i]
+    return total * _LN10
 
 
-@inner
-def _unpack(handle):  # type: ignore[no-untyped-def]
-    """The arrays behind a handle: a model's addresses in one array, as one number is quick to give.
-
-    Its fields: cells, starts, homes, order, table, pool and offsets, arrays with their lengths.
-    """
-    h = numba.carray(_i64(handle), 12)
-    cells, starts = numba.carray(_u64(h[0]), h[1]), numba.carray(_i64(h[2]), h[4] + 1)
-    homes = numba.carray(_i64(h[3]), h[4])
-    table, pool = numba.carray(_u64(h[5]), h[6]), numba.carray(_u8(h[7]), h[8])
-    return h, cells, starts, homes, table, pool, numba.carray(_i64(h[9]), h[10])
-
-
-@compiled
+@compiled_with_gil
 def score_text(handle, missing, text):  # type: ignore[no-untyped-def]
-    """One sentence by a hashed store in single precision."""
-    h, cells, starts, homes, table, pool, offsets = _unpack(handle)
-    tables = Hashed(cells, numba.carray(_f32(h[0]), 2 * h[1]), starts, homes)
-    return _sentence(tables, table, pool, offsets, h[4], h[11] != 0, missing, text)
+    """One sentence by a hashed store in single precision; the handle's room to work in is one."""
+    h = numba.carray(_i64(handle), FIELDS)
+    tables = Hashed(
+        numba.carray(_u64(h[CELLS]), h[CELLS_SIZE]), numba.carray(_f32(h[CELLS]), 2 * h[CELLS_SIZE]),
+        numba.carray(_i64(h[STARTS]), h[ORDER] + 1), numba.carray(_i64(h[HOMES]), h[ORDER]),
+    )  # fmt: skip
+    return _sentence(tables, h, missing, text)
 
 
-@compiled
+@compiled_with_gil
 def score_text_exactly(handle, missing, text):  # type: ignore[no-untyped-def]
     """One sentence by a hashed store in double precision."""
-    h, cells, starts, homes, table, pool, offsets = _unpack(handle)
-    tables = Hashed(cells, numba.carray(_f64(h[0]), h[1]), starts, homes)
-    return _sentence(tables, table, pool, offsets, h[4], h[11] != 0, missing, text)
+    h = numba.carray(_i64(handle), FIELDS)
+    tables = Hashed(
+        numba.carray(_u64(h[CELLS]), h[CELLS_SIZE]), numba.carray(_f64(h[CELLS]), h[CELLS_SIZE]),
+        numba.carray(_i64(h[STARTS]), h[ORDER] + 1), numba.carray(_i64(h[HOMES]), h[ORDER]),
+    )  # fmt: skip
+    return _sentence(tables, h, missing, text)

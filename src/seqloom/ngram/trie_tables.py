@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import compiled
+from seqloom.compiled import compiled, inner
 from seqloom.errors import DataError
 from seqloom.ngram.bits import (
     WORDS,
@@ -28,7 +28,6 @@ from seqloom.ngram.bits import (
     find_member,
     first_bit,
     hints_for,
-    inlined,
     is_member,
     members_before,
     read_bits,
@@ -77,7 +76,7 @@ class Packed(NamedTuple):
     backoffs: NDArray[np.float32]
 
 
-@inlined
+@inner
 def _children(tables, order, row):  # type: ignore[no-untyped-def]
     """The rows of the order above that go on from a row: the first, and the one after the last."""
     above = tables.layout[order + 1, SIZE]
@@ -97,7 +96,7 @@ def _children(tables, order, row):  # type: ignore[no-untyped-def]
     return min(start, above), min(end, above)
 
 
-@inlined
+@inner
 def find_packed(tables, order, context, word):  # type: ignore[no-untyped-def]
     """The row of an n-gram, by the row of its context and its last word; or NONE.
 
@@ -122,7 +121,7 @@ def find_packed(tables, order, context, word):  # type: ignore[no-untyped-def]
     return _NONE
 
 
-@inlined
+@inner
 def packed_prob(tables, order, row):  # type: ignore[no-untyped-def]
     """log10 of the probability of an n-gram."""
     if order == 0:
@@ -131,7 +130,7 @@ def packed_prob(tables, order, row):  # type: ignore[no-untyped-def]
     return tables.probs[order, np.int64(read_bits(tables.records, at, CODE_BITS))]
 
 
-@inlined
+@inner
 def packed_backoff(tables, order, row):  # type: ignore[no-untyped-def]
     """log10 of the back-off of an n-gram below the highest order."""
     if order == 0:
@@ -145,7 +144,7 @@ def packed_backoff(tables, order, row):  # type: ignore[no-untyped-def]
     return tables.backoffs[order, code]
 
 
-@inlined
+@inner
 def packed_extends(tables, order, row):  # type: ignore[no-untyped-def]
     """Whether some longer n-gram goes on from this one."""
     if order + 2 >= len(tables.layout):

@@ -23,7 +23,7 @@ from seqloom.tasks.class_scores import LINKS, chosen, class_metrics, decisions
 from seqloom.tasks.classifier_text import TextSide, features_like, read_text_side
 from seqloom.tasks.classifier_training import check_perceptron, hold_out, learn_classes
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
-from seqloom.tasks.estimator import Estimator
+from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
 from seqloom.tasks.labeled import Labeled, is_pair, read_examples
 from seqloom.tasks.labels import class_labels, labels_from_dict, labels_to_dict, numbered
@@ -436,6 +436,11 @@ class Classifier(Estimator):
         return estimator_tags("classifier", strings=True)
 
     # -- saving ----------------------------------------------------------------------------------
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the weights by name, with their shapes."""
+        self.require_fitted()
+        return tensor_shapes(self.model_)
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""

@@ -17,6 +17,7 @@ refused.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import platform
@@ -116,6 +117,8 @@ def write_model(
     weights: Mapping[str, Tensor] | None,
     files: Mapping[str, Any],
     models: Mapping[str, Path] | None = None,
+    *,
+    numbers: int | None = None,
 ) -> Path:
     """Write a model directory; `seqloom.json` comes last, so what is unfinished is never loaded.
 
@@ -123,8 +126,10 @@ def write_model(
         out: A new directory, or one that a run was trained in.
         header: What the model is.
         weights: Its tensors, if it has any.
-        files: Further files: bytes, text, or anything JSON can hold, by plain name.
+        files: Further files by plain name: bytes, text, anything JSON can hold, or a function
+            that writes the file at the path it is given.
         models: Model directories to copy in, by plain name.
+        numbers: How many numbers the card speaks of; those of the weights if not given.
     """
     place = Path(out)
     for name in (*files, *(models or {})):
@@ -136,7 +141,7 @@ def write_model(
         prepare_place(place)
         (place / TRAINING).rmdir()
     try:
-        _write_all(place, header, weights, files, models or {})
+        _write_all(place, header, weights, files, models or {}, numbers=numbers)
     except BaseException as error:
         if not trained_here:  # else the run stays, to be resumed
             shutil.rmtree(place, ignore_errors=True)
@@ -152,18 +157,22 @@ def _write_all(
     weights: Mapping[str, Tensor] | None,
     files: Mapping[str, Any],
     models: Mapping[str, Path],
+    *,
+    numbers: int | None,
 ) -> None:
     if weights is not None:
         _write_weights(place / WEIGHTS, weights)
     for name, content in files.items():
-        _write_bytes(place / name, _as_bytes(content))
+        _write_file(place / name, content)
     nested = {}
     for name, source in models.items():
         read_model(source)
         shutil.rmtree(place / name, ignore_errors=True)
         shutil.copytree(source, place / name, ignore=shutil.ignore_patterns(TRAINING))
         nested[name] = json.loads((place / name / HEADER).read_text(encoding="utf-8"))["digest"]
-    _write_bytes(place / CARD, _card(header, weights).encode())
+    if numbers is None:
+        numbers = sum(tensor.numel() for tensor in (weights or {}).values())
+    _write_file(place / CARD, _card(header, numbers))
     own = [*([WEIGHTS] if weights is not None else []), *files]
     values: dict[str, Any] = {
         "format": FORMAT,
@@ -179,11 +188,10 @@ def _write_all(
     }
     values["digest"] = _digest(values)
     text = json.dumps(values, indent=1, ensure_ascii=False)
-    _write_bytes(place / HEADER, text.encode())
+    _write_file(place / HEADER, text)
 
 
-def _card(header: ModelHeader, weights: Mapping[str, Tensor] | None) -> str:
-    numbers = sum(tensor.numel() for tensor in (weights or {}).values())
+def _card(header: ModelHeader, numbers: int) -> str:
     tables = {
         "Metrics": header.metrics,
         "Settings": header.config,
@@ -251,14 +259,17 @@ def shipped_models() -> dict[str, Path]:
     return {child.name: Path(str(child)) for child in root.iterdir() if child.is_dir()}
 
 
-def provenance(**facts: Any) -> dict[str, Any]:
-    """Return what should be known of how a model came about: versions, and the given facts."""
-    import torch
+def provenance(library: str = "torch", /, **facts: Any) -> dict[str, Any]:
+    """Return what should be known of how a model came about: versions, and the given facts.
 
+    Args:
+        library: What the model runs on, whose version matters too.
+        facts: What else there is to say.
+    """
     versions = {
         "seqloom": __version__,
         "python": platform.python_version(),
-        "torch": str(torch.__version__),
+        library: str(importlib.import_module(library).__version__),
     }
     return {"versions": versions, **facts}
 
@@ -318,9 +329,12 @@ def _as_bytes(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=True).encode()
 
 
-def _write_bytes(path: Path, data: bytes) -> None:
+def _write_file(path: Path, content: Any) -> None:
     with written_beside(path) as beside:
-        beside.write_bytes(data)
+        if callable(content):
+            content(beside)
+        else:
+            beside.write_bytes(_as_bytes(content))
 
 
 def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:

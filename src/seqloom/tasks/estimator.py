@@ -126,10 +126,15 @@ class Estimator(ABC):
         return self
 
     def build_config(self, **from_data: Any) -> Any:
-        """Return the architecture's configuration: options, preset, and what the data decides."""
+        """Return the architecture's configuration: options, preset, and what the data decides.
+
+        Of `from_data` an architecture takes what it has a setting for.
+        """
         entry = self.architecture
-        values = {**self._options, **entry.preset, **from_data}
-        return from_dict(load_config_class(entry), values)
+        config = load_config_class(entry)
+        known = {field.name for field in fields(config)}
+        decided = {name: value for name, value in from_data.items() if name in known}
+        return from_dict(config, {**self._options, **entry.preset, **decided})
 
     def build_training(self) -> TrainConfig:
         """Return the settings of the loop: the architecture's defaults under the user's own."""
@@ -169,17 +174,29 @@ class Estimator(ABC):
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
 
-    def _restore(self, stored: StoredModel) -> None:
-        """Take over the network, options, metrics and provenance of a model directory."""
-        entry = self.architecture
-        config = from_dict(load_config_class(entry), stored.header.config)
+    @abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the parts of the fitted model by name, with their shapes."""
+
+    def _take_over(self, stored: StoredModel) -> Any:
+        """Take over the options, metrics and provenance of a model directory.
+
+        Returns:
+            The architecture's configuration.
+        """
+        config = from_dict(load_config_class(self.architecture), stored.header.config)
         known = self._option_defaults()
         self._options = {k: v for k, v in to_dict(config).items() if k in known}
-        self.model_ = load_model_class(entry)(config)
-        load_weights(self.model_, stored)
-        self.model_.eval()
         self.metrics_ = dict(stored.header.metrics)
         self.provenance_ = dict(stored.header.provenance)
+        return config
+
+    def _restore(self, stored: StoredModel) -> None:
+        """Take over the network, options, metrics and provenance of a model directory."""
+        config = self._take_over(stored)
+        self.model_ = load_model_class(self.architecture)(config)
+        load_weights(self.model_, stored)
+        self.model_.eval()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the settings, and the metrics once it was fitted."""
@@ -192,6 +209,11 @@ class Estimator(ABC):
         shown = self._options | {name: value for name, value in own.items() if value is not None}
         inside = "".join(f", {name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}(arch={self.arch!r}{inside})"
+
+
+def tensor_shapes(model: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of a network."""
+    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from seqloom.architectures import find_architecture
 from seqloom.config import apply_overrides, from_dict, load_toml
 from seqloom.data.fields import read_numbers
 from seqloom.data.inputs import FieldNames, read_input
@@ -43,16 +44,20 @@ class Target:
         value: The figure.
         source: Where the figure is from: paper and table, or what we ask of ourselves.
         at_least: Whether more is better.
+        within: How far from the figure on the wrong side still counts.
     """
 
     metric: str
     value: float
     source: str
     at_least: bool = False
+    within: float = 0.0
 
     def is_met(self, reached: float) -> bool:
         """Whether a figure is as good as this one."""
-        return reached >= self.value if self.at_least else reached <= self.value
+        if self.at_least:
+            return reached >= self.value - self.within
+        return reached <= self.value + self.within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,12 @@ class Recipe:
     target: Target | None = None
 
     def estimator(self, **training: Any) -> Any:
-        """Return the estimator the recipe describes, some training settings replaced."""
+        """Return the estimator the recipe describes, some training settings replaced.
+
+        A counted model has no training to replace settings of: each run is the same.
+        """
+        if find_architecture(self.task, self.arch).is_counted:
+            training = {}
         return task_class(self.task)(
             self.arch, **self.settings, training=merge(self.training, training), **self.model
         )

@@ -21,7 +21,7 @@ from seqloom.metrics import mean_squared_error, r_squared
 from seqloom.models.linear import Linear
 from seqloom.tasks.conditioning import feature_coordinates
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
-from seqloom.tasks.estimator import Estimator
+from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
     Callbacks,
     Learned,
@@ -211,6 +211,11 @@ class Regressor(Estimator):
         )
 
     # -- saving ----------------------------------------------------------------------------------
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the weights by name, with their shapes."""
+        self.require_fitted()
+        return tensor_shapes(self.model_)
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""

@@ -1,0 +1,158 @@
+"""What the language model estimator asks of whatever predicts its words.
+
+An engine knows ids, not text: the estimator reads text with a `TextPipeline`, numbers it with a
+`Vocabulary`, and hands the numbers on. There are two, networks (`neural_language`) and counts
+(`counted_language`); only the first imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.architectures import Architecture
+from seqloom.data.prepared import PrepareConfig, PreparedData
+from seqloom.tasks.corpus import TextSource, prepared_text
+from seqloom.tasks.directory import StoredModel
+from seqloom.text.pipeline import TextPipeline
+from seqloom.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.training import StepReport, TrainConfig
+
+Ids = NDArray[np.int32]
+WINDOW = 35  # the estimator's default: tokens a step of back-propagation through time
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRequest:
+    """What is to be fitted, to what, and where.
+
+    Args:
+        architecture: The entry of the table.
+        build_config: Makes the architecture's configuration, given what the data decides.
+        build_training: Makes the settings of the loop, for an engine that has one.
+        training: These as the user gave them.
+        window: Tokens a step of back-propagation through time.
+        prepare: How text becomes numbers.
+        train: The training text.
+        valid: The validation text, if there is one.
+        place: The directory of the model, if there is to be one.
+        resume: Whether to go on with an interrupted run in it.
+        callbacks: Told how training goes.
+    """
+
+    architecture: Architecture
+    build_config: Callable[..., Any]
+    build_training: Callable[[], TrainConfig]
+    training: TrainConfig | Mapping[str, Any] | None
+    window: int
+    prepare: PrepareConfig
+    train: TextSource
+    valid: TextSource | None
+    place: Path | None
+    resume: bool
+    callbacks: Sequence[Callable[[StepReport], object]]
+
+    def prepared(self, folder: Path) -> tuple[PreparedData, PreparedData | None]:
+        """The training and the validation text as numbers, in files under `folder`."""
+        data = prepared_text(self.train, folder / "train", self.prepare)
+        if self.valid is None:
+            return data, None
+        return data, prepared_text(self.valid, folder / "valid", like=data)
+
+
+class Fitted(NamedTuple):
+    """What `fit` of an engine gives back.
+
+    Args:
+        engine: The engine.
+        vocabulary: The words of the training text.
+        pipeline: How the text was read.
+        metrics: What was reached on the validation text.
+        provenance: How it came about, versions included.
+        writes: Whether this process writes the model; of several, one does.
+        wait: To be called when the model is written.
+    """
+
+    engine: LanguageEngine
+    vocabulary: Vocabulary
+    pipeline: TextPipeline
+    metrics: dict[str, float]
+    provenance: dict[str, Any]
+    writes: bool
+    wait: Callable[[], None]
+
+
+class LanguageEngine(Protocol):
+    """A fitted model over the ids of a vocabulary; sequences begin after a sentence's end."""
+
+    model: Any
+    """The network or the counted model itself."""
+
+    @classmethod
+    def fit(cls, request: FitRequest) -> Fitted:
+        """Fit a model; on failure nothing is left in `request.place`."""
+
+    def loss(self, ids: Ids) -> tuple[float, int]:
+        """The loss in nats, summed over a text of whole sentences, and over how many ids."""
+
+    def log_probs(self, sequences: Sequence[Ids]) -> list[tuple[float, ...]]:
+        """The natural log-probability of each id of each sequence, given those before it."""
+
+    def next_ids(self, ids: Ids, k: int) -> list[tuple[int, float]]:
+        """The k likeliest ids after a sequence, with their probabilities."""
+
+    def draw(
+        self,
+        ids: Ids,
+        *,
+        max_length: int,
+        temperature: float,
+        top_k: int,
+        forbidden: set[int],
+        seed: int,
+    ) -> list[int]:
+        """Ids drawn one by one after a sequence, until a sentence ends."""
+
+    def config(self) -> dict[str, Any]:
+        """The architecture's full configuration."""
+
+    def weights(self) -> Mapping[str, Any] | None:
+        """The tensors to save, if there are any."""
+
+    def files(self) -> dict[str, Any]:
+        """Further files to save, as `write_model` takes them."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The parts of the model by name, with their shapes."""
+
+    @classmethod
+    def restore(
+        cls, architecture: Architecture, config: Any, vocabulary: Vocabulary, stored: StoredModel
+    ) -> Self:
+        """The engine of a model directory."""
+
+
+def origin(source: Any) -> str | None:
+    """Where a text came from, for a model's provenance."""
+    if source is None:
+        return None
+    return str(source) if isinstance(source, (str, PathLike)) else "given in Python"
+
+
+def engine_class(architecture: Architecture) -> type[LanguageEngine]:
+    """The engine of an architecture, imported now."""
+    if architecture.is_counted:
+        from seqloom.tasks.counted_language import CountedLanguage
+
+        return CountedLanguage
+    from seqloom.tasks.neural_language import NeuralLanguage
+
+    return NeuralLanguage

@@ -1,0 +1,230 @@
+"""Language models that are networks: trained by the loop, state carried along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.architectures import Architecture, load_model_class
+from seqloom.config import to_dict
+from seqloom.data.prepared import PreparedData
+from seqloom.data.windows import Windows
+from seqloom.decoding import sample
+from seqloom.errors import ConfigError, DataError, SeqloomError
+from seqloom.tasks.corpus import working_folder
+from seqloom.tasks.directory import (
+    TRAINING,
+    StoredModel,
+    discard_unbegun,
+    load_weights,
+    prepare_place,
+    provenance,
+)
+from seqloom.tasks.estimator import tensor_shapes
+from seqloom.tasks.language_engine import FitRequest, Fitted, Ids, origin
+from seqloom.tasks.language_objective import LanguageModelObjective, stream_loss
+from seqloom.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.training import TrainConfig, TrainResult
+
+EVALUATION_WINDOW = 256
+
+
+class NeuralLanguage:
+    """The engine of the architectures that torch runs.
+
+    Args:
+        model: The network.
+        vocabulary: What its ids mean.
+    """
+
+    def __init__(self, model: Any, vocabulary: Vocabulary) -> None:
+        self.model = model
+        self.end = vocabulary[vocabulary.specials.eos]
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(cls, request: FitRequest) -> Fitted:
+        """Train a network; a run that fails before its first checkpoint leaves nothing."""
+        from seqloom.training.runtime import Runtime
+
+        training = request.build_training()
+        _check_settings(request, training)
+        runtime = Runtime(training.device, training.precision)
+        place = request.place
+        if place is not None and runtime.is_main:
+            prepare_place(place, resume=request.resume)
+        runtime.wait()
+        try:
+            with working_folder(place and place / TRAINING, is_main=runtime.is_main) as folder:
+                with runtime.main_first():
+                    data, valid = request.prepared(folder)
+                model, result = _train(request, data, valid, training)
+        except SeqloomError:
+            if place is not None and runtime.is_main:
+                discard_unbegun(place)
+            raise
+        vocabulary = data.vocabularies["words"]
+        return Fitted(
+            engine=cls(model.cpu(), vocabulary),
+            vocabulary=vocabulary,
+            pipeline=data.pipeline,
+            metrics={f"valid_{name}": value for name, value in result.metrics.items()},
+            provenance=provenance(
+                train=origin(request.train),
+                valid=origin(request.valid),
+                training=to_dict(training),
+                updates=result.steps,
+                epochs=result.epochs,
+                seconds=round(result.seconds, 1),
+            ),
+            writes=runtime.is_main,
+            wait=runtime.wait,
+        )
+
+    # -- use -------------------------------------------------------------------------------------
+
+    def loss(self, ids: Ids) -> tuple[float, int]:
+        """Read as one stream, the state carried from sentence to sentence."""
+        windows = Windows(
+            ids, batch_size=1, window=EVALUATION_WINDOW, before=self.end, keep_rest=True
+        )
+        return stream_loss(self.model, windows)
+
+    @torch.no_grad()
+    def log_probs(self, sequences: Sequence[Ids]) -> list[tuple[float, ...]]:
+        """The natural log-probability of each id, all sequences in one batch."""
+        ids = [torch.from_numpy(each).long() for each in sequences]
+        lengths = torch.tensor([len(each) for each in ids])
+        targets = nn.utils.rnn.pad_sequence(ids, batch_first=True)  # (B, T)
+        first = targets.new_full((len(ids), 1), self.end)
+        inputs = torch.cat([first, targets[:, :-1]], dim=1)
+        logits = self.model(inputs, lengths).logits
+        log_probs = logits.log_softmax(dim=-1).gather(2, targets[:, :, None])[:, :, 0]
+        return [tuple(row[: len(each)].tolist()) for row, each in zip(log_probs, ids, strict=True)]
+
+    @torch.no_grad()
+    def next_ids(self, ids: Ids, k: int) -> list[tuple[int, float]]:
+        """The k likeliest ids after a sequence, with their probabilities."""
+        last, state = self._after(ids)
+        log_probs, _ = self._step(torch.tensor([last]), state)
+        best = log_probs[0].topk(min(k, log_probs.shape[1]))
+        return list(zip(best.indices.tolist(), best.values.exp().tolist(), strict=True))
+
+    @torch.no_grad()
+    def draw(
+        self,
+        ids: Ids,
+        *,
+        max_length: int,
+        temperature: float,
+        top_k: int,
+        forbidden: set[int],
+        seed: int,
+    ) -> list[int]:
+        """Ids drawn one by one after a sequence, until a sentence ends."""
+        last, state = self._after(ids)
+        return sample(
+            self._step,
+            state,
+            last,
+            max_length=max_length,
+            temperature=temperature,
+            top_k=top_k,
+            stop=self.end,
+            forbidden=forbidden,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    def _after(self, ids: Ids) -> tuple[int, Any]:
+        """The last id and the state before it, once the network has read all but that one."""
+        last, state = self.end, self.model.initial_state(1)
+        for id_ in ids.tolist():
+            _, state = self._step(torch.tensor([last]), state)
+            last = id_
+        return last, state
+
+    def _step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
+        output = self.model(ids[:, None], None, state)
+        return output.logits[:, -1].log_softmax(dim=-1), output.state
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """The network's configuration."""
+        return to_dict(self.model.config)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The network's weights."""
+        found: Mapping[str, Tensor] = self.model.state_dict()
+        return found
+
+    def files(self) -> dict[str, Any]:
+        """None besides the weights."""
+        return {}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each weight."""
+        return tensor_shapes(self.model)
+
+    @classmethod
+    def restore(
+        cls, architecture: Architecture, config: Any, vocabulary: Vocabulary, stored: StoredModel
+    ) -> Self:
+        """The network of a model directory."""
+        if config.vocab_size != len(vocabulary):
+            raise DataError(
+                f"must hold {config.vocab_size} words, got {len(vocabulary)}",
+                stored.place / "vocabulary.json",
+            )
+        model = load_model_class(architecture)(config)
+        load_weights(model, stored)
+        return cls(model.eval(), vocabulary)
+
+
+def _check_settings(request: FitRequest, training: TrainConfig) -> None:
+    """Refuse what can be refused before any text is read."""
+    request.build_config(vocab_size=1)
+    if not isinstance(request.window, int) or request.window < 1:
+        raise ConfigError(f"window must be a whole number of at least 1, got {request.window!r}")
+    if training.needs_validation and request.valid is None:
+        raise ConfigError(
+            "training.patience and schedule 'plateau' need validation data, got valid=None"
+        )
+
+
+def _train(
+    request: FitRequest, data: PreparedData, valid: PreparedData | None, training: TrainConfig
+) -> tuple[nn.Module, TrainResult]:
+    from seqloom.training import train
+
+    vocabulary = data.vocabularies["words"]
+    config = request.build_config(vocab_size=len(vocabulary))
+    facts = {
+        "model": to_dict(config),
+        "window": request.window,
+        "vocabulary": vocabulary.hash,
+        "train_tokens": len(data.data.sequences["ids"].flat),
+        "valid_tokens": None if valid is None else len(valid.data.sequences["ids"].flat),
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        model = load_model_class(request.architecture)(config)
+        objective = LanguageModelObjective(
+            model, data, valid, lanes=training.batch.batch_size, window=request.window
+        )
+        result = train(
+            model,
+            objective,
+            training,
+            request.place and request.place / TRAINING,
+            resume=request.resume,
+            facts=facts,
+            callbacks=request.callbacks,
+        )
+    return model, result
