@@ -106,7 +106,9 @@ def estimation(text: Path, folder: Path, kenlm: Path | None, repeats: int) -> li
         "seqloom, text to store, --memory 1G": lambda: run(
             [*estimate, "--memory", "1G", "--store", str(store)], text
         ),
-        "seqloom, text to ARPA, --memory 1G": lambda: run([*estimate, "--memory", "1G"], text, arpa),
+        "seqloom, text to ARPA, --memory 1G": lambda: run(
+            [*estimate, "--memory", "1G"], text, arpa
+        ),
     }
     if kenlm:
         lmplz = [str(kenlm / "lmplz"), "-o", str(ORDER), "-T", str(folder)]
@@ -114,7 +116,9 @@ def estimation(text: Path, folder: Path, kenlm: Path | None, repeats: int) -> li
         jobs |= {
             "lmplz, text to ARPA": lambda: run(lmplz, text, arpa),
             "lmplz -S 1G, text to ARPA": lambda: run([*lmplz, "-S", "1G"], text, arpa),
-            "build_binary, ARPA to probing file": lambda: run([*binary, str(folder / "e14.probing")]),
+            "build_binary, ARPA to probing file": lambda: run(
+                [*binary, str(folder / "e14.probing")]
+            ),
         }
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in jobs}
     jobs["seqloom, text to store"]()  # compiles, fills the page cache
@@ -146,14 +150,29 @@ def scaling(text: Path, folder: Path, repeats: int) -> list[str]:
     rows = []
     for name, share in (("1/8", 8), ("1/2", 2), ("all", 1)):
         part = folder / "part"
-        part.write_bytes(b"".join(whole[:: share]))
+        part.write_bytes(b"".join(whole[::share]))
         words = sum(len(line.split()) for line in whole[::share])
-        command = [*SEQLOOM, "ngram", "estimate", "--order", str(ORDER), "--store", str(folder / "p")]
+        command = [
+            *SEQLOOM,
+            "ngram",
+            "estimate",
+            "--order",
+            str(ORDER),
+            "--store",
+            str(folder / "p"),
+        ]
         rows.append((name, words, min(run(command, part)[0] for _ in range(repeats + 1))))
-    lines = ["| part of the text | words | seconds | exponent from the row above |", "|---|---|---|---|"]
+    lines = [
+        "| part of the text | words | seconds | exponent from the row above |",
+        "|---|---|---|---|",
+    ]
     before = None
     for name, words, seconds in rows:
-        power = "" if before is None else f"{np.log(seconds / before[1]) / np.log(words / before[0]):.2f}"
+        power = (
+            ""
+            if before is None
+            else f"{np.log(seconds / before[1]) / np.log(words / before[0]):.2f}"
+        )
         lines.append(f"| {name} | {words:,} | {seconds:.1f} | {power} |")
         before = (words, seconds)
     return lines
@@ -173,7 +192,8 @@ def larger_than_memory(text: Path, folder: Path) -> list[str]:
     seconds, peak = run([*command, "--store", str(folder / "l")], part)
     part.unlink()
     return [
-        f"A text of {size / 1e6:.0f} MB, {size / cap:.1f} times a cap of 256M, order 3, to a store: "
+        f"A text of {size / 1e6:.0f} MB, {size / cap:.1f} times a cap of 256M, order 3, to a store:"
+        f" "
         f"{seconds:.0f} s, peak {peak:.3f} GB (the cap is {cap / 1e9:.3f} GB)."
     ]
 
@@ -210,8 +230,8 @@ def queries(folder: Path, kenlm_file: Path | None, repeats: int) -> list[str]:
         job()
     found: dict[str, list[float]] = {}
     for _ in range(repeats):
-        for name in ours:
-            mine = timed(ours[name])
+        for name, job in ours.items():
+            mine = timed(job)
             found.setdefault(f"seqloom {name}", []).append(mine)
             if peer:
                 theirs = timed(peer[name])
@@ -321,8 +341,8 @@ def measure(given: argparse.Namespace, folder: Path) -> str:
         "",
         f"{date.today()}, {platform.machine()}, {cores} cores, Python {platform.python_version()}, "
         f"numpy {np.__version__}. english-14m, 13,608,740 words; a unit is np.sort of 20 million "
-        f"random uint64 ({unit():.2f} s here, {_vectorized()}). {given.repeats} repetitions, in turn; median "
-        "(range).",
+        f"random uint64 ({unit():.2f} s here, {_vectorized()}). {given.repeats} repetitions, "
+        "in turn; median (range).",
     ]
     for part in given.parts.split(","):
         title, job = jobs[part]

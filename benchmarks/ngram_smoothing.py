@@ -46,12 +46,12 @@ def measure(split: str) -> dict[str, list[float | str]]:
 def draw(found: dict[str, list[float | str]]) -> None:
     """One line a smoothing that is finite and worth seeing beside the others."""
     lines = {
-        name: [float(v) for v in row]
+        name: (list(ORDERS), [float(v) for v in row])
         for name, row in found.items()
         if all(isinstance(v, float) and v < 1500 for v in row)
     }
     FIGURES.mkdir(exist_ok=True)
-    figure = curve(lines, x=list(ORDERS), x_label="order", y_label="test perplexity")
+    figure = curve(lines, xlabel="order", ylabel="test perplexity")
     save(figure, FIGURES / "ptb-smoothing.png")
 
 

@@ -38,9 +38,7 @@ class Worked:
 
     def grams(self, order: int) -> list[tuple[str, ...]]:
         """Every n-gram of an order, as often as it occurs; `<s>` is no unigram."""
-        found = [
-            line[i : i + order] for line in self.lines for i in range(len(line) - order + 1)
-        ]
+        found = [line[i : i + order] for line in self.lines for i in range(len(line) - order + 1)]
         return [gram for gram in found if gram != ("<s>",)]
 
     def c(self, text: str) -> int:
@@ -77,7 +75,7 @@ class Worked:
         if key not in self._models:
             held_out = ["the dog saw the mat"] if smoothing == "jelinek-mercer" else None
             ngrams = estimate(
-                CORPUS, order=order, smoothing=smoothing, held_out=held_out, say=lambda line: None
+                CORPUS, order=order, smoothing=smoothing, held_out=held_out, say=[].append
             )
             self._models[key] = NgramModel.of(ngrams)
         return self._models[key]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 from llvmlite import ir
@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 
 from seqloom.files import cache_folder
 
-Function = Callable[..., Any]
+Function = Any  # numba gives what it compiled attributes of its own
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -81,7 +81,7 @@ def _compile(function: Function, *, nogil: bool) -> Function:
         jitted = numba.njit(nogil=nogil, error_model="numpy", cache=folder is not None)(function)
     finally:
         numba.config.CACHE_DIR = kept
-    return cast(Function, jitted)
+    return jitted
 
 
 # Of functions inside compiled ones. The caller holds the arrays, so counting references to them, an
@@ -93,7 +93,7 @@ INNER: dict[str, Any] = {"error_model": "numpy", "forceinline": True} | (
 
 def inner(function: Function) -> Function:
     """A function for use inside compiled ones alone, put into its caller; it makes no array."""
-    return cast(Function, numba.njit(**INNER)(function))
+    return numba.njit(**INNER)(function)
 
 
 @intrinsic

@@ -153,6 +153,8 @@ def written_beside(path: Path, *, flush: bool = True) -> Iterator[Path]:
         flush: Wait until the disk has it, so that a power cut keeps it too. Large files that carry
             checksums and can be made again do without.
     """
+    if path.exists() and not path.is_file():
+        raise DataError("is not a plain file, so none can take its place; name another", path)
     folder = path.with_name(f".{path.name}.partial")
     beside = folder / path.name
     _remove(folder)

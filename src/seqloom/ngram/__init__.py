@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqloom.ngram.arpa import read_arpa, write_arpa
-    from seqloom.ngram.estimate import estimate
+    from seqloom.ngram.entropy import prune_by_entropy
+    from seqloom.ngram.estimation import estimate
     from seqloom.ngram.levels import Level, Ngrams
     from seqloom.ngram.methods import SMOOTHINGS, Smoothing
-    from seqloom.ngram.mix import mix
+    from seqloom.ngram.mixing import mix
     from seqloom.ngram.model import NgramModel, Perplexity, WordScore
-    from seqloom.ngram.prune import prune_by_entropy
     from seqloom.ngram.stores import write_store
     from seqloom.ngram.workspace import Workspace
 
@@ -26,9 +26,9 @@ _PLACES = {
     "Smoothing": "methods",
     "WordScore": "model",
     "Workspace": "workspace",
-    "estimate": "estimate",
-    "mix": "mix",
-    "prune_by_entropy": "prune",
+    "estimate": "estimation",
+    "mix": "mixing",
+    "prune_by_entropy": "entropy",
     "read_arpa": "arpa",
     "write_arpa": "arpa",
     "write_store": "stores",

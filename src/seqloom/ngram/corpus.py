@@ -100,7 +100,7 @@ def _sentence_block(sentences: list[str]) -> Iterator[bytes]:
 def _expand(path: str) -> list[str]:
     if path == "-" or Path(path).exists() or not glob.has_magic(path):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
+    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (a pattern may be absolute)
     if not found:
         raise DataError("no file matches this pattern; check it", path)
     return found
@@ -179,7 +179,9 @@ class Tokenizer:
                 settle(ids, self._adopt(state, *fresh))
             yield ids
 
-    def _one(self, block: bytes, in_line: bool) -> tuple[NDArray[np.uint32], NDArray[np.int64], Any]:
+    def _one(
+        self, block: bytes, in_line: bool
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], Any]:
         text = np.frombuffer(block, np.uint8)
         ids = np.empty(len(text) // 3 + 1024, np.uint32)
         grows = self._grows
@@ -263,8 +265,8 @@ def read_corpus(
         raise DataError("there is no text to count; give at least one line")
     if len(ids) >= 1 << 32:
         raise DataError("a text of 2^32 words or more is not supported; split it")
-    seen = tokenizer.seen
-    corpus = Corpus(ids, tokenizer.words, tokenizer.lines, (int(seen[0]), int(seen[1]), int(seen[2])))
+    unk, bos, eos = map(int, tokenizer.seen)
+    corpus = Corpus(ids, tokenizer.words, tokenizer.lines, (unk, bos, eos))
     return _without_rare(corpus, min_count, place) if min_count > 1 else corpus
 
 

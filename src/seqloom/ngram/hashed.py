@@ -268,9 +268,7 @@ def pack_hashed(ngrams: Ngrams, sink: Sink, place: Workspace) -> None:
         slot_of = slots
 
 
-def _unigram_cells(
-    level: Level, extends: NDArray[np.bool_], *, exact: bool
-) -> NDArray[np.uint64]:
+def _unigram_cells(level: Level, extends: NDArray[np.bool_], *, exact: bool) -> NDArray[np.uint64]:
     real = np.float64 if exact else np.float32
     values = np.zeros((len(level), 3 if exact else 4), real)
     values[:, -2] = level.prob
@@ -332,9 +330,7 @@ class _Stretch(NamedTuple):
         assert carried < TAIL, "a section overflows by a few slots at most"
         return cells, carry[:carried]
 
-    def _carry_in(
-        self, rows: Rows, low: np.int64, cells: NDArray[np.uint64], carry: Rows
-    ) -> Rows:
+    def _carry_in(self, rows: Rows, low: np.int64, cells: NDArray[np.uint64], carry: Rows) -> Rows:
         """Enter rows of the section before; returns what the next one has to take."""
         level, more = self.level, np.empty(len(rows), np.uint32)
         carried = _insert_carried(

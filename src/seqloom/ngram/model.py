@@ -178,9 +178,9 @@ class NgramModel:
     @overload
     def score(self, text: str) -> float: ...
     @overload
-    def score(self, text: Iterable[str]) -> NDArray[np.float64]: ...
-    def score(self, text: str | Iterable[str]) -> float | NDArray[np.float64]:
-        """The natural log-probability of a sentence, or of each of many."""
+    def score(self, text: list[str] | tuple[str, ...]) -> NDArray[np.float64]: ...
+    def score(self, text: str | list[str] | tuple[str, ...]) -> float | NDArray[np.float64]:
+        """The natural log-probability of a sentence, or of each of a list."""
         if isinstance(text, str):
             data = text.encode("utf-8", "surrogateescape")
             if self._fast is None or len(data) > LONGEST:
@@ -224,9 +224,7 @@ class NgramModel:
         ids = Tokenizer(self.words, grows=False).one(text)
         values, orders = np.empty(len(ids)), np.empty(len(ids), np.uint8)
         if len(ids):
-            score_ids(
-                self._tables, self.order, self._suffixes, self._missing, ids, values, orders
-            )
+            score_ids(self._tables, self.order, self._suffixes, self._missing, ids, values, orders)
         return ids, values, orders
 
     def empty(self) -> NDArray[np.uint32]:
@@ -245,12 +243,13 @@ class NgramModel:
         States with the same future are equal, byte for byte, so a beam search can join them.
         """
         after = np.empty_like(state)
-        value, _ = advance(
-            self._tables, self.order, self._missing, state, np.uint32(self.words.number(word)), after
-        )
+        number = np.uint32(self.words.number(word))
+        value, _ = advance(self._tables, self.order, self._missing, state, number, after)
         return value * _LN10, after
 
-    def next(self, context: str = "", state: NDArray[np.uint32] | None = None) -> NDArray[np.float64]:
+    def next(
+        self, context: str = "", state: NDArray[np.uint32] | None = None
+    ) -> NDArray[np.float64]:
         """The natural log-probability of every word of the vocabulary, by number, after a text.
 
         Args:

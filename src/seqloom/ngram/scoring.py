@@ -8,6 +8,7 @@ overlap.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -28,7 +29,7 @@ from seqloom.ngram.hashed import (
     look_from,
     value_at,
 )
-from seqloom.ngram.trie import Packed, find_packed, packed_backoff, packed_extends, packed_prob
+from seqloom.ngram.trie import find_packed, packed_backoff, packed_extends, packed_prob
 from seqloom.ngram.words import BOS, EOS, NONE, UNK, find_word, is_blank, scan_word
 
 _NONE = np.uint32(NONE)
@@ -37,60 +38,50 @@ _U = np.uint64
 _1, _LOW = _U(1), _U(0xFFFFFFFF)
 
 
-def _find(tables, order, context, word):  # type: ignore[no-untyped-def]
+def _find(tables: Any, order: Any, context: Any, word: Any) -> Any:
     raise NotImplementedError
 
 
-def _prob(tables, order, name):  # type: ignore[no-untyped-def]
+def _prob(tables: Any, order: Any, name: Any) -> Any:
     raise NotImplementedError
 
 
-def _backoff(tables, order, name):  # type: ignore[no-untyped-def]
+def _backoff(tables: Any, order: Any, name: Any) -> Any:
     raise NotImplementedError
 
 
-def _extends(tables, order, name):  # type: ignore[no-untyped-def]
+def _extends(tables: Any, order: Any, name: Any) -> Any:
     raise NotImplementedError
 
 
 # Compiled code calls what belongs to the kind of store it is given.
 
 
-@overload(_find, jit_options=INNER)
+@overload(_find, jit_options=INNER, strict=False)
 def _find_by_kind(tables, order, context, word):  # type: ignore[no-untyped-def]
     del order, context, word
-    if tables.instance_class is Hashed:
-        return lambda tables, order, context, word: find_hashed(tables, order, context, word)
-    return lambda tables, order, context, word: find_packed(tables, order, context, word)
+    return (find_hashed if tables.instance_class is Hashed else find_packed).py_func
 
 
-@overload(_prob, jit_options=INNER)
+@overload(_prob, jit_options=INNER, strict=False)
 def _prob_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     del order, name
-    if tables.instance_class is Hashed:
-        return lambda tables, order, name: hashed_prob(tables, order, name)
-    return lambda tables, order, name: packed_prob(tables, order, name)
+    return (hashed_prob if tables.instance_class is Hashed else packed_prob).py_func
 
 
-@overload(_backoff, jit_options=INNER)
+@overload(_backoff, jit_options=INNER, strict=False)
 def _backoff_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     del order, name
-    if tables.instance_class is Hashed:
-        return lambda tables, order, name: hashed_backoff(tables, order, name)
-    return lambda tables, order, name: packed_backoff(tables, order, name)
+    return (hashed_backoff if tables.instance_class is Hashed else packed_backoff).py_func
 
 
-@overload(_extends, jit_options=INNER)
+@overload(_extends, jit_options=INNER, strict=False)
 def _extends_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     del order, name
-    if tables.instance_class is Hashed:
-        return lambda tables, order, name: hashed_extends(tables, order, name)
-    return lambda tables, order, name: packed_extends(tables, order, name)
+    return (hashed_extends if tables.instance_class is Hashed else packed_extends).py_func
 
 
-def _fill(  # type: ignore[no-untyped-def]
-    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
-):
+def _fill(*arguments: Any) -> Any:
     raise NotImplementedError
 
 
@@ -126,8 +117,10 @@ def _fill_any(  # type: ignore[no-untyped-def]
 @inner
 def _reaches(ids, i, words):  # type: ignore[no-untyped-def]
     """Whether so many words of context, `<s>` among them, stand before position i."""
-    for back in range(1, words):
-        if ids[i - back] == BOS:
+    first = i - words
+    while i > first + 1:
+        i -= 1
+        if ids[i] == BOS:
             return False
     return True
 
@@ -164,7 +157,7 @@ def _fill_hashed(  # type: ignore[no-untyped-def]
             orders[i] = order + 1
 
 
-@overload(_fill, jit_options=INNER)
+@overload(_fill, jit_options=INNER, strict=False)
 def _fill_by_kind(  # type: ignore[no-untyped-def]
     tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
 ):
@@ -206,9 +199,7 @@ def score_ids(tables, order, suffixes, missing, ids, values, orders):  # type: i
     n = len(ids)
     below, here, slots = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.int64)
     paid, pays = np.empty(n), np.empty(n)
-    _score(
-        tables, order, suffixes, missing, ids, below, here, paid, pays, slots, values, orders
-    )
+    _score(tables, order, suffixes, missing, ids, below, here, paid, pays, slots, values, orders)
     for i in range(n):
         values[i] *= _LN10
 
@@ -231,6 +222,12 @@ def sum_sentences(ids, values, totals, counts, unknown, unknown_totals):  # type
                 unknown[s] += 1
                 unknown_totals[s] += values[i]
     return s + 1
+
+
+@inner
+def _is_end(tables, order, name):  # type: ignore[no-untyped-def]
+    """Whether nothing goes on from an n-gram and leaving it costs nothing."""
+    return not _extends(tables, order, name) and _backoff(tables, order, name) == 0
 
 
 @compiled
@@ -258,9 +255,8 @@ def advance(tables, order, missing, state, word, after):  # type: ignore[no-unty
     longest = 0
     for c in range(order - 1):
         after[c] = names[c] if c <= top else _NONE
-        if missing == 0 and after[c] != _NONE and not _extends(tables, c, after[c]):
-            if _backoff(tables, c, after[c]) == 0:
-                after[c] = _NONE
+        if missing == 0 and after[c] != _NONE and _is_end(tables, c, after[c]):
+            after[c] = _NONE
         if after[c] != _NONE:
             longest = c + 1
     after[order - 1] = min(reach + 1, order - 1) if missing != 0 else longest
@@ -275,7 +271,7 @@ def spread(tables, order, missing, state, values):  # type: ignore[no-untyped-de
         values[word], _ = advance(tables, order, missing, state, word, after)
 
 
-def _pointer(kind, bits):  # type: ignore[no-untyped-def]
+def _pointer(kind: Any, bits: Any) -> Any:
     @intrinsic
     def pointer(typing_context, address):  # type: ignore[no-untyped-def]
         del typing_context
@@ -284,7 +280,7 @@ def _pointer(kind, bits):  # type: ignore[no-untyped-def]
             del context, signature
             return builder.inttoptr(arguments[0], bits.as_pointer())
 
-        return types.CPointer(kind)(address), generate
+        return types.CPointer(kind)(address), generate  # type: ignore[attr-defined]
 
     return pointer
 
@@ -308,7 +304,10 @@ WORK_BYTES = _ROOM * (4 * 3 + 8 * 4 + 8)
 @numba.njit(error_model="numpy")
 def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
     """The natural log-probability of one sentence: tokenized and scored without leaving here."""
-    table, pool = numba.carray(_u64(h[TABLE]), h[TABLE_SIZE]), numba.carray(_u8(h[POOL]), h[POOL_SIZE])
+    table, pool = (
+        numba.carray(_u64(h[TABLE]), h[TABLE_SIZE]),
+        numba.carray(_u8(h[POOL]), h[POOL_SIZE]),
+    )
     offsets, work = numba.carray(_i64(h[OFFSETS]), h[OFFSETS_SIZE]), h[WORK]
     ids = numba.carray(_u32(work + 32 * _ROOM), _ROOM)
     ids[0] = BOS
@@ -343,10 +342,12 @@ def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
 def score_text(handle, missing, text):  # type: ignore[no-untyped-def]
     """One sentence by a hashed store in single precision; the handle's room to work in is one."""
     h = numba.carray(_i64(handle), FIELDS)
-    tables = Hashed(
-        numba.carray(_u64(h[CELLS]), h[CELLS_SIZE]), numba.carray(_f32(h[CELLS]), 2 * h[CELLS_SIZE]),
-        numba.carray(_i64(h[STARTS]), h[ORDER] + 1), numba.carray(_i64(h[HOMES]), h[ORDER]),
-    )  # fmt: skip
+    cells, values = numba.carray(_u64(h[CELLS]), h[CELLS_SIZE]), _f32(h[CELLS])
+    starts, homes = (
+        numba.carray(_i64(h[STARTS]), h[ORDER] + 1),
+        numba.carray(_i64(h[HOMES]), h[ORDER]),
+    )
+    tables = Hashed(cells, numba.carray(values, 2 * h[CELLS_SIZE]), starts, homes)
     return _sentence(tables, h, missing, text)
 
 
@@ -354,8 +355,10 @@ def score_text(handle, missing, text):  # type: ignore[no-untyped-def]
 def score_text_exactly(handle, missing, text):  # type: ignore[no-untyped-def]
     """One sentence by a hashed store in double precision."""
     h = numba.carray(_i64(handle), FIELDS)
-    tables = Hashed(
-        numba.carray(_u64(h[CELLS]), h[CELLS_SIZE]), numba.carray(_f64(h[CELLS]), h[CELLS_SIZE]),
-        numba.carray(_i64(h[STARTS]), h[ORDER] + 1), numba.carray(_i64(h[HOMES]), h[ORDER]),
-    )  # fmt: skip
+    cells, values = numba.carray(_u64(h[CELLS]), h[CELLS_SIZE]), _f64(h[CELLS])
+    starts, homes = (
+        numba.carray(_i64(h[STARTS]), h[ORDER] + 1),
+        numba.carray(_i64(h[HOMES]), h[ORDER]),
+    )
+    tables = Hashed(cells, numba.carray(values, h[CELLS_SIZE]), starts, homes)
     return _sentence(tables, h, missing, text)

@@ -124,8 +124,8 @@ class StoreWriter:
 
 
 def _write_all(descriptor: int, data: NDArray[np.uint8], at: int) -> None:
-    view = memoryview(data)
-    while len(view):
+    view = data.data
+    while view:
         written = os.pwrite(descriptor, view, at)
         view, at = view[written:], at + written
 

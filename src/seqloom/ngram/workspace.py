@@ -6,6 +6,7 @@ is taken when it is made, so a full disk is an error at that moment and not a cr
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import mmap
 import os
@@ -79,27 +80,31 @@ class Workspace:
     def gather(self, pieces: Iterable[NDArray[Any]]) -> NDArray[Any]:
         """One column of many pieces; it goes to a file when it takes a sixteenth of the cap."""
         held: list[NDArray[Any]] = []
-        size = 0
-        file = None
-        for piece in pieces:
-            held.append(piece)
-            size += piece.nbytes
-            if sum(p.nbytes for p in held) > self.memory // 16:
-                file = file or tempfile.TemporaryFile(dir=self.folder, prefix="seqloom-")
-                self._append(file, held)
-                held = []
-        if file is None:
-            return np.concatenate(held) if held else np.empty(0, np.uint32)
-        with file:
+        with contextlib.ExitStack() as open_files:
+            file: IO[bytes] | None = None
+            for piece in pieces:
+                held.append(piece)
+                if sum(p.nbytes for p in held) > self.memory // 16:
+                    file = file or open_files.enter_context(self._temporary())
+                    self._append(file, held)
+                    held = []
+            if file is None:
+                return np.concatenate(held) if held else np.empty(0, np.uint32)
             self._append(file, held)
-            mapped = mmap.mmap(file.fileno(), size)
+            mapped = mmap.mmap(file.fileno(), 0)
         self._files.append(mapped)
         return np.frombuffer(mapped, np.uint32)
+
+    def _temporary(self) -> IO[bytes]:
+        try:
+            return tempfile.TemporaryFile(dir=self.folder, prefix="seqloom-")
+        except OSError as error:
+            raise _no_room(error, self.folder) from None
 
     def _append(self, file: IO[bytes], pieces: list[NDArray[Any]]) -> None:
         try:
             for piece in pieces:
-                file.write(piece)
+                file.write(piece.data)
             file.flush()
         except OSError as error:
             raise _no_room(error, self.folder) from None

@@ -18,7 +18,7 @@ from seqloom.data.prepared import PreparedData
 from seqloom.errors import ConfigError, DataError
 from seqloom.metrics import perplexity
 from seqloom.ngram.config import NgramConfig
-from seqloom.ngram.estimate import estimate
+from seqloom.ngram.estimation import estimate
 from seqloom.ngram.model import NgramModel
 from seqloom.ngram.store_file import is_store
 from seqloom.ngram.stores import write_store

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from seqloom.compiled import compiled, prefetch
 from seqloom.errors import ConfigError, DataError
 from seqloom.ngram.corpus import TextSource, read_corpus
+from seqloom.ngram.counting import key_of
 from seqloom.ngram.levels import Ngrams, Reals, Rows
-from seqloom.ngram.prune import (
+from seqloom.ngram.linked import (
     Flat,
     backed_off,
     check_distribution,
     find_slot,
     home_of,
     in_pieces,
-    key_of,
     link,
     longest,
     make_table,
