@@ -19,6 +19,7 @@ from seqloom.figures import curve, save
 from seqloom.ngram import SMOOTHINGS, NgramModel, estimate
 
 ORDERS = range(1, 6)
+HIGHEST = 700  # a line that goes above it would flatten the others
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
 
@@ -35,20 +36,25 @@ def measure(split: str) -> dict[str, list[float | str]]:
             held_out = valid if name == "jelinek-mercer" else None
             ngrams = estimate(train, order=order, smoothing=name, held_out=held_out)
             model = NgramModel.of(ngrams)
-            value = model.perplexity(test).log_prob
-            finite = math.isfinite(value)
-            row.append(model.perplexity(test).perplexity if finite else "infinite")
+            row.append(_perplexity(model, test))
         found[name] = row
         print(f"{name:30}", *(f"{v:10.2f}" if isinstance(v, float) else f"{v:>10}" for v in row))
     return found
 
 
+def _perplexity(model: NgramModel, test: list[str]) -> float | str:
+    if not model.is_distribution:
+        return "none: no distribution"
+    found = model.perplexity(test)
+    return found.perplexity if math.isfinite(found.log_prob) else "infinite"
+
+
 def draw(found: dict[str, list[float | str]]) -> None:
-    """One line a smoothing that is finite and worth seeing beside the others."""
+    """One line a smoothing that stays low, from order 2 on: at order 1 all are alike."""
     lines = {
-        name: (list(ORDERS), [float(v) for v in row])
+        name: (list(ORDERS)[1:], [float(v) for v in row[1:]])
         for name, row in found.items()
-        if all(isinstance(v, float) and v < 1500 for v in row)
+        if all(isinstance(v, float) and v < HIGHEST for v in row)
     }
     FIGURES.mkdir(exist_ok=True)
     figure = curve(lines, xlabel="order", ylabel="test perplexity")

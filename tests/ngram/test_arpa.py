@@ -370,6 +370,8 @@ CHANGES = {  # what is replaced, by what, and what is said
     ("-0.4\ta b", "x0.4\ta b"): ":15: a line must begin with a log-probability, got 'x0.4'",
     ("-0.4\ta b", "-0.4x\ta b"): ":15: a line must begin with a log-probability, got '-0.4x'",
     ("-0.4\ta b", "-0.4e\ta b"): ":15: a line must begin with a log-probability, got '-0.4e'",
+    ("-0.4\ta b", "-.inf\ta b"): ":15: a line must begin with a log-probability, got '-.inf'",
+    ("-0.4\ta b", "-.\ta b"): ":15: a line must begin with a log-probability, got '-.'",
     ("-0.4\ta b", "-\ta b"): ":15: a line must begin with a log-probability, got '-'",
     ("-0.4\ta b", "-infi\ta b"): ":15: a line must begin with a log-probability, got '-infi'",
     ("-0.4\ta b\t-0.2", "-0.4"): ":15: a 2-gram must have 2 words, got 0: '-0.4'",

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.errors import ConfigError
-from seqloom.ngram.entropy import prune_by_entropy, starts_of
+from seqloom.ngram.entropy import prune_by_entropy
 from seqloom.ngram.estimation import estimate
 from seqloom.ngram.levels import Level, Ngrams
+from seqloom.ngram.linked import starts_of
 from seqloom.ngram.model import NgramModel
 from seqloom.ngram.words import SPECIALS, Words
 from seqloom.ngram.workspace import Workspace
@@ -217,8 +218,7 @@ MANY = "abcdefghijklmnopqrstuvwxyzABCD"  # words enough for columns longer than 
 
 def spill_from_now_on(tmp_path, monkeypatch) -> Workspace:
     """Columns in files, and rows worked on in many pieces."""
-    monkeypatch.setattr("seqloom.ngram.workspace.CHUNK", 97)
-    monkeypatch.setattr("seqloom.ngram.entropy.CHUNK", 97)
+    monkeypatch.setattr(Workspace, "step", 97)
     place = Workspace(folder=str(tmp_path))
     place.spilling = True
     return place

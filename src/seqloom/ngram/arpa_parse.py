@@ -53,6 +53,7 @@ def parse_number(text, at):  # type: ignore[no-untyped-def]
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
+    unsigned = at
     mantissa = scale = digits = 0
     while 48 <= text[at] <= 57:
         if mantissa < _FULL:
@@ -85,8 +86,8 @@ def parse_number(text, at):  # type: ignore[no-untyped-def]
         if letters != 3 and letters != 8:
             letters = _spells(text, at, _NAN)
             value = np.nan
-            if letters != 3:
-                return 0.0, start
+        if (letters != 3 and letters != 8) or at != unsigned:
+            return 0.0, start
         at += letters
     elif text[at] | 32 == 101:
         at += 1

@@ -40,9 +40,8 @@ from seqloom.ngram.words import (
     table_size,
     tokenize,
 )
-from seqloom.ngram.workspace import Workspace
+from seqloom.ngram.workspace import BLOCK, Workspace
 
-BLOCK = 8 << 20  # bytes of text a thread takes at a time
 Symbols = Literal["count", "skip", "error"]
 _MODES = {"count": COUNT, "skip": SKIP, "error": REFUSE}
 TextSource = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -65,30 +64,31 @@ class Corpus:
     seen: tuple[int, int, int]
 
 
-def read_blocks(source: TextSource) -> Iterator[bytes]:
+def read_blocks(source: TextSource, size: int = BLOCK) -> Iterator[bytes]:
     """A text in blocks of bytes that end between two words.
 
     Args:
         source: A path, a glob pattern, "-" for standard input, or an iterable of sentences;
             `Path` objects in an iterable are files.
+        size: About how many bytes a block has.
     """
     if isinstance(source, str | os.PathLike):
         for path in _expand(os.fspath(source)):
-            yield from _file_blocks(path)
+            yield from _file_blocks(path, size)
         return
     pending: list[str] = []
-    size = 0
+    held = 0
     for item in source:
         if isinstance(item, os.PathLike):
             yield from _sentence_block(pending)
-            pending, size = [], 0
-            yield from _file_blocks(os.fspath(item))
+            pending, held = [], 0
+            yield from _file_blocks(os.fspath(item), size)
             continue
         pending.append(item.replace("\n", " ") if "\n" in item else item)
-        size += len(item)
-        if size >= BLOCK:
+        held += len(item)
+        if held >= size:
             yield from _sentence_block(pending)
-            pending, size = [], 0
+            pending, held = [], 0
     yield from _sentence_block(pending)
 
 
@@ -106,11 +106,11 @@ def _expand(path: str) -> list[str]:
     return found
 
 
-def _file_blocks(path: str) -> Iterator[bytes]:
+def _file_blocks(path: str, size: int) -> Iterator[bytes]:
     """The blocks of a file, its last line ended."""
     with open_bytes(path) as stream:
         rest, last = b"", b"\n"
-        while piece := stream.read(BLOCK):
+        while piece := stream.read(size):
             last = piece[-1:]
             cut = max(piece.rfind(b"\n"), piece.rfind(b" "), piece.rfind(b"\t")) + 1
             if cut:
@@ -260,7 +260,7 @@ def read_corpus(
         DataError: If there is no text, a file cannot be read, or it holds what `symbols` refuses.
     """
     tokenizer = Tokenizer(words or Words.of([]), grows=words is None, symbols=symbols)
-    ids = place.gather(tokenizer.blocks(read_blocks(source)))
+    ids = place.gather(tokenizer.blocks(read_blocks(source, place.block)))
     if not len(ids):
         raise DataError("there is no text to count; give at least one line")
     if len(ids) >= 1 << 32:

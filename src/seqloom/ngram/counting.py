@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from seqloom.compiled import compiled, cores, in_threads, inner, prefetch
 from seqloom.ngram.levels import CountLevel, Counts, Rows
 from seqloom.ngram.words import BOS, NONE, Words, mix
-from seqloom.ngram.workspace import CHUNK, Workspace
+from seqloom.ngram.workspace import Workspace
 
 _U = np.uint64
 _1, _2, _32 = _U(1), _U(2), _U(32)
@@ -186,17 +186,8 @@ def _count_order(
             for start, end in place.chunks(size):
                 _move(column, bases[part] + start, starts[part] + start, end - start)
 
-    def shift(piece: tuple[int, int]) -> None:
-        _shift(*piece, below, here, bounds, bases.astype(np.uint32))
-        place.breathe()
-
-    in_threads(shift, pieces(len(text)))
+    place.in_pieces(_shift, 0, len(text), below, here, bounds, bases.astype(np.uint32))
     return CountLevel(*(column[: bases[-1]] for column in columns)), here
-
-
-def pieces(size: int) -> list[tuple[int, int]]:
-    """The rows from 0 to `size` in stretches, for several threads."""
-    return [(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
 
 
 def _parts(tokens: int, place: Workspace) -> int:

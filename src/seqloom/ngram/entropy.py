@@ -16,7 +16,6 @@ from seqloom.ngram.linked import (
     backed_off,
     check_distribution,
     flatten,
-    in_pieces,
     renormalize,
     sums_of,
     to_ngrams,
@@ -97,7 +96,7 @@ def _worth_keeping(flat: Flat, threshold: float, place: Workspace) -> NDArray[np
     sums = in_threads(lambda o: sums_of(flat, o, place), reversed(range(1, order)))
     for o in reversed(range(1, order)):
         rest = (joint, sums.pop(0), threshold, keep)
-        in_pieces(_decide, starts[o], starts[o + 1], place, starts[o - 1], *flat[1:], *rest)
+        place.in_pieces(_decide, starts[o], starts[o + 1], starts[o - 1], *flat[1:], *rest)
     return keep
 
 

@@ -8,20 +8,20 @@ its first word then follows from them without looking anything up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import compiled, in_threads, inner, prefetch
+from seqloom.compiled import compiled, inner, prefetch
 from seqloom.errors import ConfigError
 from seqloom.ngram.counting import key_of
 from seqloom.ngram.levels import Level, Ngrams, Reals, Rows
 from seqloom.ngram.words import BOS, NONE, Words
 from seqloom.ngram.words import mix as scatter
-from seqloom.ngram.workspace import CHUNK, Workspace
+from seqloom.ngram.workspace import Workspace
 
 _U = np.uint64
 _1, _32 = _U(1), _U(32)
@@ -115,18 +115,6 @@ def to_ngrams(flat: Flat, words: Words, about: dict[str, Any], place: Workspace)
     return Ngrams(words, levels, suffixes=suffixes, about=about)
 
 
-def in_pieces(
-    work: Callable[..., object], start: int, end: int, place: Workspace, *columns: Any
-) -> None:
-    """Call work(low, high, *columns) on pieces of the rows, shared among the cores."""
-
-    def one(low: int) -> None:
-        work(low, min(low + CHUNK, end), *columns)
-        place.breathe()
-
-    in_threads(one, range(start, end, CHUNK))
-
-
 def make_table(rows: int) -> NDArray[np.uint64]:
     """A hash table for so many n-grams, always in memory, at a load of two thirds.
 
@@ -140,7 +128,7 @@ def link(flat: Flat, table: NDArray[np.uint64], place: Workspace) -> None:
     """Fill `suffix`, order by order: an n-gram's follows from that of its context."""
     flat.suffix[: flat.starts[1]] = NONE
     for low, high in pairwise(flat.starts[1:]):
-        in_pieces(_link, low, high, place, flat.context, flat.suffix, flat.word, table)
+        place.in_pieces(_link, low, high, flat.context, flat.suffix, flat.word, table)
 
 
 def renormalize(flat: Flat, place: Workspace) -> None:

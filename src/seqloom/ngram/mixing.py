@@ -25,7 +25,6 @@ from seqloom.ngram.linked import (
     check_distribution,
     find_slot,
     home_of,
-    in_pieces,
     link,
     longest,
     make_table,
@@ -210,7 +209,7 @@ def _lay_over(flat: Flat, model: Ngrams, rows: Rows, place: Workspace) -> _Said:
                 backoff[own] = level.backoff[start:end]
         at += len(level)
     for low, high in pairwise(flat.starts[1:]):
-        in_pieces(_fill, low, high, place, flat.context, flat.suffix, prob, backoff)
+        place.in_pieces(_fill, low, high, flat.context, flat.suffix, prob, backoff)
     return _Said(prob, backoff)
 
 
@@ -224,8 +223,8 @@ def _add(said: Sequence[_Said], weights: Sequence[float], flat: Flat, place: Wor
         with np.errstate(divide="ignore"):
             goal[start:end] = np.log10(total)
 
-    in_pieces(add, 0, len(flat.prob), place, [each.prob for each in said], flat.prob)
-    in_pieces(add, 0, len(flat.backoff), place, [each.backoff for each in said], flat.backoff)
+    place.in_pieces(add, 0, len(flat.prob), [each.prob for each in said], flat.prob)
+    place.in_pieces(add, 0, len(flat.backoff), [each.backoff for each in said], flat.backoff)
     flat.prob[BOS] = said[0].prob[BOS]  # never predicted, so a convention
 
 

@@ -38,10 +38,8 @@ STRETCH = 1 << 15  # bytes of text scored at once, so that what is found stays i
 class WordScore(NamedTuple):
     """What a model says of one word.
 
-    Args:
-        word: The word as the model knows it, `<unk>` if it does not.
-        log_prob: The natural logarithm of its probability.
-        order: The length of the n-gram that gave it.
+    The word as the model knows it (`<unk>` if it does not), the natural logarithm of its
+    probability, and the length of the n-gram that gave it.
     """
 
     word: str

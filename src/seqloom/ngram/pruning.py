@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from seqloom.errors import ConfigError
 from seqloom.ngram.levels import CountLevel, Level, Rows
-from seqloom.ngram.words import EOS, Words
-from seqloom.ngram.workspace import CHUNK, Workspace
+from seqloom.ngram.words import EOS
+from seqloom.ngram.workspace import Workspace
 
 
 def thresholds_of(prune: Sequence[int], order: int) -> list[int]:
@@ -65,11 +65,10 @@ def prune_levels(
         backoff = _rows(level.backoff, keep, place) if len(level.backoff) else level.backoff
         below = place.empty(len(level), np.uint32)
         at = 0
-        for start in range(0, len(level), CHUNK):
-            part = keep[start : start + CHUNK]
-            below[start : start + CHUNK] = at + np.cumsum(part, dtype=np.int64) - part
+        for start, end in place.chunks(len(level)):
+            part = keep[start:end]
+            below[start:end] = at + np.cumsum(part, dtype=np.int64) - part
             at += int(np.count_nonzero(part))
-            place.breathe()
         if order == 1:
             words = below
             word = np.arange(at, dtype=np.uint32)
@@ -83,16 +82,8 @@ def _rows(
     """The rows of a column that stay, by their new names if it holds names."""
     result = place.empty(int(np.count_nonzero(keep)), column.dtype)
     at = 0
-    for start in range(0, len(column), CHUNK):
-        piece = column[start : start + CHUNK][keep[start : start + CHUNK]]
+    for start, end in place.chunks(len(column)):
+        piece = column[start:end][keep[start:end]]
         result[at : at + len(piece)] = piece if names is None else names[piece]
         at += len(piece)
-        place.breathe()
     return result
-
-
-def subset(words: Words, kept: NDArray[np.bool_]) -> Words:
-    """The vocabulary of the words that stay."""
-    lengths = np.diff(words.offsets)
-    pool = words.pool[words.offsets[0] : words.offsets[-1]][np.repeat(kept, lengths)]
-    return Words(pool, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[kept])]))

@@ -31,9 +31,9 @@ from seqloom.ngram.passes import (
     settle_sums,
     weigh_counts,
 )
-from seqloom.ngram.pruning import kept_rows, prune_levels, subset, thresholds_of
+from seqloom.ngram.pruning import kept_rows, prune_levels, thresholds_of
 from seqloom.ngram.words import BOS, EOS, UNK
-from seqloom.ngram.workspace import CHUNK, Workspace
+from seqloom.ngram.workspace import Workspace
 
 __all__ = ["SMOOTHINGS", "Smoothing", "smooth", "smoothing"]
 
@@ -99,7 +99,7 @@ def smooth(
     words = counts.words
     if kept:
         made = prune_levels(made, kept, place)
-        words = subset(words, kept_words) if thresholds[0] else words
+        words = words.only(kept_words) if thresholds[0] else words
     about: dict[str, Any] = {
         "smoothing": smoothing.name,
         "discounts": [list(rule.discounts[1:]) for rule in rules],
@@ -312,7 +312,7 @@ def _probabilities(
     def settle(start: int, end: int) -> None:
         settle_sums(start, end, sums, covered, rule.constant, rule.spare, rule.scale)
 
-    _in_pieces(settle, len(sums) // 2, place)
+    place.in_pieces(settle, 0, len(sums) // 2)
     left = 0.0
     if order == 1 and not smoothing.interpolate_unigrams:
         left, sums[1] = sums[1], 0.0
@@ -325,7 +325,7 @@ def _probabilities(
             discounts, sums, lower, smoothing.interpolated, probs,
         )  # fmt: skip
 
-    _in_pieces(weigh, len(level), place)
+    place.in_pieces(weigh, 0, len(level))
     if order == 1:
         probs[UNK] += left
         probs[BOS] = 1.0  # lmplz's convention
@@ -341,26 +341,16 @@ def _backoffs(sums: Reals, smoothing: Smoothing, place: Workspace) -> Reals:
         else:
             column[start:end] = math.log10(smoothing.backoff)
 
-    _in_pieces(fill, len(column), place)
+    place.in_pieces(fill, 0, len(column))
     return column
 
 
 def _logs(column: Reals, place: Workspace) -> None:
     """Probabilities to logarithms, in place."""
-    _in_pieces(lambda start, end: _log10(column[start:end], column[start:end]), len(column), place)
+    place.in_pieces(lambda low, high: _log10(column[low:high], column[low:high]), 0, len(column))
 
 
 def _log10(x: Reals, out: Reals) -> None:
     """Numpy's logarithm works on several numbers at once; that of 0 is -inf here."""
     with np.errstate(divide="ignore"):
         np.log10(x, out=out)
-
-
-def _in_pieces(work: Callable[[int, int], object], size: int, place: Workspace) -> None:
-    """Work on rows from start to end, the pieces shared among the cores."""
-
-    def one(start: int) -> None:
-        work(start, min(start + CHUNK, size))
-        place.breathe()
-
-    in_threads(one, range(0, size, CHUNK))

@@ -123,9 +123,10 @@ def _fit_together(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pa
         levels = len(tables.layout) - 1
     else:
         raise DataError(f"the store is of an unknown kind, {kind!r}; update Seqloom")
-    if order != levels:
-        raise DataError("the store's order does not fit its tables; build it again")
-    about = dict(header["about"]) | {"sizes": list(header["sizes"]), "kind": kind}
+    sizes = [int(size) for size in header["sizes"]]
+    if not order == levels == len(sizes) or sizes[0] != len(words):
+        raise DataError("the store's header does not fit its tables; build it again")
+    about = dict(header["about"]) | {"sizes": sizes, "kind": kind}
     missing, suffixes = float(header["missing_backoff"]), bool(header["suffixes"])
     return PackedModel(words, tables, order, missing, suffixes, about)
 

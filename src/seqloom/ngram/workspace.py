@@ -7,22 +7,26 @@ is taken when it is made, so a full disk is an error at that moment and not a cr
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import mmap
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.compiled import in_threads
 from seqloom.errors import ConfigError, DataError
 
-CHUNK = 1 << 20  # rows worked on between two looks at the memory in use
+BLOCK = 8 << 20  # bytes of text that one thread takes at a time where there is room
+CHUNK = 1 << 20  # rows that it takes
+LEAST_CHUNK = 1 << 16  # rows worked on, at least, between two looks at the memory in use
 LEAST = 256 << 20  # what Python, numba and a vocabulary need in any case
 _PAGE = mmap.PAGESIZE
 
@@ -109,19 +113,46 @@ class Workspace:
         except OSError as error:
             raise _no_room(error, self.folder) from None
 
+    @property
+    def step(self) -> int:
+        """How many rows are worked on between two looks at the memory in use."""
+        return max(LEAST_CHUNK, self.memory >> 12) if self.spilling else CHUNK
+
+    @property
+    def block(self) -> int:
+        """How many bytes of text a thread takes at a time."""
+        return max(1 << 20, min(BLOCK, self.memory >> 7))
+
     def chunks(self, size: int) -> Iterator[tuple[int, int]]:
         """The rows in pieces; between them, what lies in files leaves memory if it must."""
-        step = CHUNK if self.spilling else max(size, 1)
+        step = self.step if self.spilling else max(size, 1)
         for start in range(0, size, step):
             yield start, min(start + step, size)
             self.breathe()
 
+    def in_pieces(self, work: Callable[..., object], start: int, end: int, *columns: Any) -> None:
+        """Call work(low, high, *columns) on pieces of the rows, shared among the cores."""
+
+        def one(low: int) -> None:
+            work(low, min(low + self.step, end), *columns)
+            self.breathe()
+
+        in_threads(one, range(start, end, self.step))
+
     def breathe(self) -> None:
         """Let go of the pages of temporary files if the cap is near; they stay in the files."""
-        if not self.spilling or resident() < self.memory - self.memory // 4:
+        if not self.spilling or resident() < self.memory // 8 * 5:
             return
         for mapped in self._files:
             mapped.madvise(mmap.MADV_DONTNEED)
+        _trim()
+
+
+def _trim() -> None:
+    """Give memory that was freed back to the system, where its library can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def parse_size(text: int | str) -> int:
