@@ -15,7 +15,7 @@ from seqloom.cli.ngram_options import ModelFile, load_model, output_errors
 from seqloom.errors import ConfigError
 
 if TYPE_CHECKING:
-    from seqloom.ngram.lines import LineScores
+    from seqloom.ngram.batch import LineScores
     from seqloom.ngram.model import Perplexity
 
 
@@ -63,7 +63,7 @@ def run(
     """
     if model == text == "-":
         raise ConfigError("the model and the text cannot both come from standard input")
-    from seqloom.ngram.lines import line_blocks, score_lines
+    from seqloom.ngram.lines import line_blocks
     from seqloom.ngram.model import Perplexity
 
     shown = set(parts or Part)
@@ -74,7 +74,7 @@ def run(
         out = sys.stdout.buffer
         for block in line_blocks(text):
             ended = block if block.endswith(b"\n") else block + b"\n"
-            scores = score_lines(asked, ended)
+            scores = asked.score_lines(ended, by_word=Part.WORD in shown)
             total = _added(total, scores)
             if shown & {Part.WORD, Part.SENTENCE}:
                 lines = lines_of(

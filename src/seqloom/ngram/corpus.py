@@ -160,10 +160,6 @@ class Tokenizer:
                 turn = []
         yield from self._turn(turn)
 
-    def one(self, block: bytes) -> NDArray[np.uint32]:
-        """The ids of a text of whole lines, by a vocabulary that does not grow."""
-        return self._one(block, False)[0]
-
     def _turn(self, blocks: list[bytes]) -> Iterator[NDArray[np.uint32]]:
         """Tokenize blocks side by side, then number what is new in each, in order."""
         in_line = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seqloom.compiled import compiled, in_threads
 from seqloom.errors import ConfigError, DataError
-from seqloom.ngram.lines import score_stretch, stretches
+from seqloom.ngram.batch import stretches
 from seqloom.ngram.model import NgramModel
 
 TextOf = Callable[[bytes], bytes]
@@ -69,7 +69,7 @@ def filter_lines(
     def one(job: tuple[int, bytes]) -> Kept:
         first, lines = job
         ended = lines if lines.endswith(b"\n") else lines + b"\n"
-        scores = score_stretch(model, _texts(ended, text_of, first, name) if text_of else ended)
+        scores = model.score_lines(_texts(ended, text_of, first, name) if text_of else ended)
         perplexities = np.exp(np.minimum(-scores.totals / scores.counts, 700.0))
         inside = (perplexities > low) & (perplexities < high)
         kept = (inside != invert) & (scores.counts > 1)

@@ -2,7 +2,8 @@
 
 A key is the slot of the context and the last word, 32 bits each, so a match is exact. A slot holds
 its key, probability and back-off side by side: one way to memory an n-gram. Slots 0 to V - 1 are
-the unigrams, by word; each higher order has a stretch of its own, filled to three quarters.
+the unigrams, by word; each higher order has a stretch of its own, filled to three quarters and
+looked at from the beginning of a line of memory on.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from seqloom.ngram.words import NONE, mix
 from seqloom.ngram.workspace import Workspace
 
 KIND = "hashed"
+LINE = 4  # slots of a line of memory
 TAIL = 1 << 12  # free slots after each stretch, so that looking never runs over its end
 AHEAD = 64  # look-ups on their way to memory at once
 EXACT = 1_000_000  # up to so many n-grams, values are kept in double precision
 _U = np.uint64
-_32 = _U(32)
+_1, _2, _3, _4, _32 = _U(1), _U(2), _U(3), _U(4), _U(32)
+_LINE = _U(LINE)
 _NONE = np.uint32(NONE)
 
 
@@ -68,26 +71,30 @@ def cell_size(tables):  # type: ignore[no-untyped-def]
 
 
 @inner
-def value_at(tables, size, slot):  # type: ignore[no-untyped-def]
-    """Where in `values` a slot's probability lies; its back-off comes next."""
-    return 3 * slot + 1 if size == 3 else 4 * slot + 2
+def value_at(size, slot):  # type: ignore[no-untyped-def]
+    """Where in `values` a slot's probability lies; its back-off comes next. All unsigned."""
+    return _3 * slot + _1 if size == _3 else _4 * slot + _2
+
+
+@inner
+def line_of(key, lines):  # type: ignore[no-untyped-def]
+    """The first slot to look at, in a stretch of so many lines: where a line of memory begins."""
+    return (((mix(key) >> _32) * lines) >> _32) * _LINE
 
 
 @inner
 def home_of(key, homes):  # type: ignore[no-untyped-def]
-    """The first slot to look at, in its stretch."""
-    return np.int64(((mix(key) >> _32) * _U(homes)) >> _32)
+    """The same as a signed number, by the number of slots."""
+    return np.int64(line_of(key, _U(homes // LINE)))
 
 
 @inner
 def look_from(cells, size, slot, key):  # type: ignore[no-untyped-def]
     """The slot that holds a key, looking from a slot on; or NONE."""
-    at = size * slot
-    while cells[at] != key:
-        if cells[at] == 0:
+    while cells[size * slot] != key:
+        if cells[size * slot] == 0:
             return _NONE
-        at += size
-        slot += 1
+        slot += _1
     return np.uint32(slot)
 
 
@@ -98,20 +105,20 @@ def find_hashed(tables, order, context, word):  # type: ignore[no-untyped-def]
     Orders count from 0 here and below: the unigrams.
     """
     key = key_of(context, word)
-    slot = tables.starts[order] + home_of(key, tables.homes[order])
-    return look_from(tables.cells, cell_size(tables), slot, key)
+    slot = _U(tables.starts[order]) + line_of(key, _U(tables.homes[order] // LINE))
+    return look_from(tables.cells, _U(cell_size(tables)), slot, key)
 
 
 @inner
 def hashed_prob(tables, order, slot):  # type: ignore[no-untyped-def]
     """log10 of the probability of an n-gram."""
-    return tables.values[value_at(tables, cell_size(tables), np.int64(slot))]
+    return tables.values[value_at(_U(cell_size(tables)), _U(slot))]
 
 
 @inner
 def hashed_backoff(tables, order, slot):  # type: ignore[no-untyped-def]
     """log10 of the back-off of an n-gram below the highest order."""
-    return tables.values[value_at(tables, cell_size(tables), np.int64(slot)) + 1]
+    return tables.values[value_at(_U(cell_size(tables)), _U(slot)) + _1]
 
 
 @inner
@@ -199,8 +206,8 @@ def _mark(start, end, context, extends):  # type: ignore[no-untyped-def]
 
 def layout(sizes: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first slot of each order with the end, and how many of an order's slots are homes."""
-    homes = [sizes[0], *(max(size * 4 // 3, 1) for size in sizes[1:])]
-    stretches = [sizes[0], *(count + TAIL for count in homes[1:])]
+    homes = [sizes[0], *(LINE * (size // 3 + 1) for size in sizes[1:])]
+    stretches = [-(-sizes[0] // LINE) * LINE, *(count + TAIL for count in homes[1:])]
     starts = np.concatenate([[0], np.cumsum(stretches)]).astype(np.int64)
     if starts[-1] >= NONE:
         raise ConfigError(
@@ -226,11 +233,11 @@ def check(tables: Hashed, words: int) -> None:
         starts.ndim == homes.ndim == tables.cells.ndim == 1
         and 1 <= len(homes) == len(starts) - 1
         and starts[0] == 0
-        and starts[1] == homes[0] == words
+        and homes[0] == words <= starts[1]
         and starts[-1] * size == len(tables.cells)
         and starts[-1] < NONE
         and bool(np.all(np.diff(starts[1:]) > homes[1:]))
-        and bool(np.all(homes >= 1))
+        and bool(np.all(homes[1:] >= LINE))
     )
     if not good or any(tables.cells[(end - 1) * size] for end in starts[2:]):
         raise DataError("the store's tables do not fit together; build it again")
@@ -295,7 +302,7 @@ class _Stretch(NamedTuple):
         if place.spilling:
             bytes_a_slot = 24 if self.exact else 16
             count *= max(1, -(-self.homes * bytes_a_slot // (place.memory // 4)))
-        bounds = np.linspace(0, self.homes, count + 1).astype(np.int64)
+        bounds = np.linspace(0, self.homes // LINE, count + 1).astype(np.int64) * LINE
         waiting = np.empty(0, np.uint32)
         for turn in range(0, count, cores()):
             ids = range(turn, min(turn + cores(), count))

@@ -15,24 +15,22 @@ from seqloom.errors import ConfigError
 from seqloom.files import Source
 from seqloom.ngram import hashed, stores, trie
 from seqloom.ngram.arpa import read_arpa
-from seqloom.ngram.corpus import TextSource, Tokenizer, read_blocks
+from seqloom.ngram.batch import STRETCH, BatchScorer, LineScores
+from seqloom.ngram.corpus import TextSource, read_blocks
 from seqloom.ngram.levels import Ngrams
 from seqloom.ngram.scoring import (
     LONGEST,
     WORK_BYTES,
     advance,
-    score_ids,
     score_text,
     score_text_exactly,
     spread,
-    sum_sentences,
 )
 from seqloom.ngram.store_file import is_store
 from seqloom.ngram.words import BOS, EOS, NONE, UNK, Words
 from seqloom.ngram.workspace import Workspace
 
 _LN10 = math.log(10)
-STRETCH = 1 << 15  # bytes of text scored at once, so that what is found stays in the cache
 
 
 class WordScore(NamedTuple):
@@ -104,6 +102,7 @@ class NgramModel:
     ) -> None:
         self.words, self.order, self.about = words, order, dict(about or {})
         self._tables, self._missing, self._suffixes = tables, float(missing_backoff), suffixes
+        self._batch = BatchScorer(words, tables, order, suffixes=suffixes, missing=self._missing)
         self._fast, self._handle = self._make_handle()
         self._address = 0 if self._handle is None else self._handle.ctypes.data
 
@@ -184,46 +183,36 @@ class NgramModel:
             if self._fast is None or len(data) > LONGEST:
                 return float(self.score([text])[0])
             return self._fast(self._address, self._missing, data)  # type: ignore[no-any-return]
-        return np.concatenate([np.empty(0), *(b.totals for b in self._sentences(_joined(text)))])
+        found = in_threads(lambda part: self._batch.stretch(_joined(part)).totals, _parts(text))
+        return np.concatenate([np.empty(0), *found])
 
     def score_words(self, text: str) -> list[WordScore]:
         """What the model says of each word of a sentence and of its end."""
-        ids, values, orders = self._score_block(_joined([text]))
+        found = self.score_lines(_joined([text]), by_word=True)
         return [
             WordScore(self.words[int(i)], float(v), int(o))
-            for i, v, o in zip(ids[1:], values[1:], orders[1:], strict=True)
+            for i, v, o in zip(found.ids[1:], found.values[1:], found.orders[1:], strict=True)
         ]
+
+    def score_lines(self, text: bytes, *, by_word: bool = False) -> LineScores:
+        """What the model says of whole lines of text, on every core.
+
+        Args:
+            text: Lines, each with its end.
+            by_word: Whether to say it of every word too.
+        """
+        return self._batch.lines(text, by_word=by_word)
 
     def perplexity(self, source: TextSource) -> Perplexity:
         """How well the model predicts a text: a path, "-", a glob, or an iterable of sentences."""
         total = np.zeros(2)
         counts = np.zeros(3, np.int64)
         for block in _whole_lines(read_blocks(source)):
-            for scored in self._sentences(block):
-                total += scored.totals.sum(), scored.unknown_totals.sum()
-                counts += scored.counts.sum(), len(scored.counts), scored.unknown.sum()
+            scored = self.score_lines(block)
+            total += scored.totals.sum(), scored.unknown_totals.sum()
+            counts += scored.counts.sum(), len(scored.counts), scored.unknown.sum()
         words, lines, unknown = map(int, counts)
         return Perplexity(float(total[0]), words, lines, unknown, float(total[1]))
-
-    def _sentences(self, block: bytes) -> list[_Sentences]:
-        """Score whole lines, stretch by stretch, on every core."""
-        return in_threads(self._score_stretch, _stretches(block))
-
-    def _score_stretch(self, text: bytes) -> _Sentences:
-        ids, values, _ = self._score_block(text)
-        size = text.count(b"\n")
-        found = _Sentences(
-            np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-        )
-        sum_sentences(ids, values, *found)
-        return found
-
-    def _score_block(self, text: bytes) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        ids = Tokenizer(self.words, grows=False).one(text)
-        values, orders = np.empty(len(ids)), np.empty(len(ids), np.uint8)
-        if len(ids):
-            score_ids(self._tables, self.order, self._suffixes, self._missing, ids, values, orders)
-        return ids, values, orders
 
     def empty(self) -> NDArray[np.uint32]:
         """The state in which nothing is known of what comes before."""
@@ -300,30 +289,24 @@ class NgramModel:
         return " ".join(drawn)
 
 
-class _Sentences(NamedTuple):
-    """Sums by sentence, in the order `sum_sentences` fills them."""
+def _parts(sentences: list[str] | tuple[str, ...]) -> Iterator[list[str] | tuple[str, ...]]:
+    """Stretches of a list, each enough for a thread to take."""
+    first = size = 0
+    for last, sentence in enumerate(sentences, 1):
+        size += len(sentence)
+        if size >= STRETCH // 2:
+            yield sentences[first:last]
+            first, size = last, 0
+    if first < len(sentences):
+        yield sentences[first:]
 
-    totals: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    unknown: NDArray[np.int64]
-    unknown_totals: NDArray[np.float64]
 
-
-def _joined(sentences: Iterable[str]) -> bytes:
+def _joined(sentences: list[str] | tuple[str, ...]) -> bytes:
     """Sentences as lines; a line's end inside one is a blank."""
-    listed = sentences if isinstance(sentences, list) else list(sentences)
-    text = "\n".join(listed)
-    if text.count("\n") != max(len(listed) - 1, 0):
-        text = "\n".join(sentence.replace("\n", " ") for sentence in listed)
-    return (text + "\n").encode("utf-8", "surrogateescape") if listed else b""
-
-
-def _stretches(block: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(block):
-        end = block.find(b"\n", min(at + STRETCH, len(block)) - 1) + 1 or len(block)
-        yield block[at:end]
-        at = end
+    text = "\n".join(sentences)
+    if text.count("\n") != len(sentences) - 1:
+        text = "\n".join(sentence.replace("\n", " ") for sentence in sentences)
+    return (text + "\n").encode("utf-8", "surrogateescape")
 
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

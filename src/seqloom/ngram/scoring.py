@@ -19,14 +19,14 @@ from numba.extending import intrinsic, overload
 from seqloom.compiled import INNER, compiled, compiled_with_gil, inner, prefetch
 from seqloom.ngram.counting import key_of
 from seqloom.ngram.hashed import (
+    LINE,
     Hashed,
     cell_size,
     find_hashed,
     hashed_backoff,
     hashed_extends,
     hashed_prob,
-    home_of,
-    look_from,
+    line_of,
     value_at,
 )
 from seqloom.ngram.trie import find_packed, packed_backoff, packed_extends, packed_prob
@@ -81,20 +81,35 @@ def _extends_by_kind(tables, order, name):  # type: ignore[no-untyped-def]
     return (hashed_extends if tables.instance_class is Hashed else packed_extends).py_func
 
 
-def _fill(*arguments: Any) -> Any:
-    raise NotImplementedError
+@inner
+def _score(  # type: ignore[no-untyped-def]
+    tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys, values, orders
+):
+    """log10 p of each word of sentences that each begin with BOS, and the order it used.
+
+    `<s>` gets 0 and order 0. `below` to `keys` are room to work in, as long as `ids`.
+
+    A word that goes on from its context takes the longer n-gram's probability; one that does not
+    pays the context's back-off on top of what the shorter one gave.
+    """
+    for i in range(len(ids)):
+        below[i] = ids[i]
+        paid[i] = _backoff(tables, 0, ids[i])
+        values[i] = 0.0 if ids[i] == BOS else _prob(tables, 0, ids[i])
+        orders[i] = 0 if ids[i] == BOS else 1
+    for o in range(1, order):
+        top = o + 1 == order
+        if o & 1:  # what was filled in one turn is read in the next
+            _fill(tables, o, top, missing, suffixes, ids, below, here, paid, pays, values, orders)
+        else:
+            _fill(tables, o, top, missing, suffixes, ids, here, below, pays, paid, values, orders)
 
 
 @inner
-def _fill_any(  # type: ignore[no-untyped-def]
-    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
+def _fill(  # type: ignore[no-untyped-def]
+    tables, order, top, missing, suffixes, ids, below, here, paid, pays, values, orders
 ):
-    """One order, for sentences that each begin with BOS.
-
-    `below` has the names of the order below and `paid` their back-offs; `here` and `pays` get those
-    of this order. A word that goes on from its context takes this order's probability; one that
-    does not pays the context's back-off on top of what the shorter ones gave.
-    """
+    """One order: `below` and `paid` have names and back-offs of the order below, the rest get."""
     for i in range(len(ids)):
         here[i] = _NONE
         if ids[i] == BOS:
@@ -126,81 +141,95 @@ def _reaches(ids, i, words):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _fill_hashed(  # type: ignore[no-untyped-def]
-    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
+def _score_hashed(  # type: ignore[no-untyped-def]
+    tables, order, suffixes, ids, below, live, paid, due, slots, keys, values, orders
 ):
-    """The same for a hashed store: first every home is computed and called for, then looked at."""
-    cells, stored, size = tables.cells, tables.values, cell_size(tables)
-    start, homes = tables.starts[order], tables.homes[order]
-    for i in range(len(ids)):
-        slots[i] = -1
-        if ids[i] != BOS and below[i - 1] != _NONE and (not suffixes or below[i] != _NONE):
-            slots[i] = start + home_of(key_of(below[i - 1], ids[i]), homes)
-            prefetch(cells, size * slots[i])
-    for i in range(len(ids)):
-        here[i] = _NONE
-        if ids[i] == BOS:
-            continue
-        context = below[i - 1]
-        if context == _NONE:
-            if missing != 0 and _reaches(ids, i, order):
-                values[i] += missing
-            continue
-        if slots[i] >= 0:
-            here[i] = look_from(cells, size, slots[i], key_of(context, ids[i]))
-        if here[i] == _NONE:
-            values[i] += paid[i - 1]
-        else:
-            at = value_at(tables, size, np.int64(here[i]))
-            values[i] = stored[at]
-            pays[i] = stored[at + 1]
-            orders[i] = order + 1
+    """The same for a hashed store, quicker: only positions that can go on are looked at again.
 
-
-@overload(_fill, jit_options=INNER, strict=False)
-def _fill_by_kind(  # type: ignore[no-untyped-def]
-    tables, order, top, missing, suffixes, ids, below, here, paid, pays, slots, values, orders
-):
-    if tables.instance_class is Hashed:
-        return _fill_hashed.py_func
-    return _fill_any.py_func
-
-
-@inner
-def _score(  # type: ignore[no-untyped-def]
-    tables, order, suffixes, missing, ids, below, here, paid, pays, slots, values, orders
-):
-    """log10 p of each word, and the order it used; `<s>` gets 0 and order 0.
-
-    `below`, `here`, `paid`, `pays` and `slots` are room to work in, as long as `ids`.
+    `live` lists the positions at which an n-gram of the order below ends, which are those where
+    `orders` says so. First what is needed from the table is called for, then it is looked at.
     """
-    for i in range(len(ids)):
-        below[i] = ids[i]
-        values[i] = 0.0 if ids[i] == BOS else _prob(tables, 0, ids[i])
-        orders[i] = 0 if ids[i] == BOS else 1
-        paid[i] = _backoff(tables, 0, ids[i])
+    cells, stored, size = tables.cells, tables.values, _U(cell_size(tables))
+    for k in range(len(ids)):
+        at = value_at(size, _U(ids[k]))
+        below[k] = ids[k]
+        live[k] = k
+        paid[k] = stored[at + _1]
+        values[k] = 0.0 if ids[k] == BOS else stored[at]
+        orders[k] = 0 if ids[k] == BOS else 1
+    alive = len(ids)
     for o in range(1, order):
-        top = o + 1 == order
-        if o & 1:  # what was filled in one turn is read in the next
-            _fill(
-                tables, o, top, missing, suffixes, ids, below, here, paid, pays,
-                slots, values, orders,
-            )  # fmt: skip
+        start, lines = _U(tables.starts[o]), _U(tables.homes[o] // LINE)
+        asked = 0
+        for k in range(alive):
+            before = _U(live[k])
+            i = before + _1
+            if i >= _U(len(ids)) or ids[i] == BOS:
+                continue
+            if suffixes and orders[i] != o:
+                values[i] += paid[before]
+                continue
+            key = key_of(below[before], ids[i])
+            slot = start + line_of(key, lines)
+            prefetch(cells, size * slot)
+            live[asked], keys[asked], slots[asked], due[asked] = i, key, slot, paid[before]
+            asked += 1
+        alive = 0
+        for k in range(asked):  # without branches on what was found, which cannot be foreseen
+            i, slot, key = _U(live[k]), slots[k], keys[k]
+            while cells[size * slot] != key and cells[size * slot] != 0:
+                slot += _1
+            is_found = cells[size * slot] == key
+            at = value_at(size, slot)
+            values[i] = stored[at] if is_found else values[i] + due[k]
+            orders[i] = o + 1 if is_found else orders[i]
+            paid[i] = stored[at + _1]
+            below[i] = slot
+            live[alive] = i
+            alive += is_found
+
+
+def _score_by(*arguments: Any) -> Any:
+    raise NotImplementedError
+
+
+@overload(_score_by, jit_options=INNER, strict=False)
+def _score_by_kind(  # type: ignore[no-untyped-def]
+    tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys, values, orders
+):
+    def any_store(  # type: ignore[no-untyped-def]
+        tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys, values, orders
+    ):
+        _score(
+            tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys,
+            values, orders,
+        )  # fmt: skip
+
+    def hashed(  # type: ignore[no-untyped-def]
+        tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys, values, orders
+    ):
+        if missing == 0:
+            _score_hashed(
+                tables, order, suffixes, ids, below, here, paid, pays, slots, keys, values, orders
+            )
         else:
-            _fill(
-                tables, o, top, missing, suffixes, ids, here, below, pays, paid,
-                slots, values, orders,
+            _score(
+                tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys,
+                values, orders,
             )  # fmt: skip
+
+    return hashed if tables.instance_class is Hashed else any_store
 
 
 @compiled
-def score_ids(tables, order, suffixes, missing, ids, values, orders):  # type: ignore[no-untyped-def]
+def score_ids(  # type: ignore[no-untyped-def]
+    tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys, values, orders
+):
     """The natural log-probability of each word of a block of sentences, and the order it used."""
-    n = len(ids)
-    below, here, slots = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.int64)
-    paid, pays = np.empty(n), np.empty(n)
-    _score(tables, order, suffixes, missing, ids, below, here, paid, pays, slots, values, orders)
-    for i in range(n):
+    _score_by(
+        tables, order, suffixes, missing, ids, below, here, paid, pays, slots, keys, values, orders
+    )
+    for i in range(len(ids)):
         values[i] *= _LN10
 
 
@@ -298,7 +327,7 @@ CELLS, CELLS_SIZE, STARTS, HOMES, ORDER, TABLE, TABLE_SIZE, POOL, POOL_SIZE = ra
 OFFSETS, OFFSETS_SIZE, SUFFIXES, WORK, FIELDS = range(9, 14)
 LONGEST = 1 << 12  # bytes of a sentence that is scored through a handle
 _ROOM = LONGEST // 2 + 8  # words of it, with its marks
-WORK_BYTES = _ROOM * (4 * 3 + 8 * 4 + 8)
+WORK_BYTES = _ROOM * (8 * 5 + 4 * 3 + 4)
 
 
 @numba.njit(error_model="numpy")
@@ -309,7 +338,7 @@ def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
         numba.carray(_u8(h[POOL]), h[POOL_SIZE]),
     )
     offsets, work = numba.carray(_i64(h[OFFSETS]), h[OFFSETS_SIZE]), h[WORK]
-    ids = numba.carray(_u32(work + 32 * _ROOM), _ROOM)
+    ids = numba.carray(_u32(work + 40 * _ROOM), _ROOM)
     ids[0] = BOS
     n, at = 1, 0
     while at < len(text):
@@ -326,11 +355,12 @@ def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
     ids[n] = EOS
     n += 1
     values = numba.carray(_f64(work), n)
-    _score(
-        tables, h[ORDER], h[SUFFIXES] != 0, missing, numba.carray(_u32(work + 32 * _ROOM), n),
-        numba.carray(_u32(work + 36 * _ROOM), n), numba.carray(_u32(work + 40 * _ROOM), n),
+    _score_by(
+        tables, h[ORDER], h[SUFFIXES] != 0, missing, numba.carray(_u32(work + 40 * _ROOM), n),
+        numba.carray(_u32(work + 44 * _ROOM), n), numba.carray(_u32(work + 48 * _ROOM), n),
         numba.carray(_f64(work + 8 * _ROOM), n), numba.carray(_f64(work + 16 * _ROOM), n),
-        numba.carray(_i64(work + 24 * _ROOM), n), values, numba.carray(_u8(work + 44 * _ROOM), n),
+        numba.carray(_u64(work + 24 * _ROOM), n), numba.carray(_u64(work + 32 * _ROOM), n),
+        values, numba.carray(_u8(work + 52 * _ROOM), n),
     )  # fmt: skip
     total = 0.0
     for i in range(n):

@@ -1,0 +1,114 @@
+"""Scoring whole lines of text on every core, in room that is used again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.compiled import in_threads
+from seqloom.ngram.scoring import score_ids, sum_sentences
+from seqloom.ngram.words import COUNT, SEEN, Words, tokenize
+
+STRETCH = 1 << 17  # bytes a thread takes at a time, so that what is found stays in the cache
+
+ROOM = 4 * STRETCH  # positions there is room for
+
+
+class LineScores(NamedTuple):
+    """What a model says of some lines, in natural logarithms.
+
+    By line: the log-probability of its words and its end (`totals`), how many these are (`counts`),
+    how many of them the model does not know (`unknown`) and the log-probability of those
+    (`unknown_totals`). By word, if asked for: its number, `<s>` and `</s>` of each line among them
+    but not those that stand in the text itself (`ids`), its log-probability (`values`) and the
+    length of the n-gram that gave it, 0 for `<s>` (`orders`).
+    """
+
+    totals: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+    unknown_totals: NDArray[np.float64]
+    ids: NDArray[np.uint32]
+    values: NDArray[np.float64]
+    orders: NDArray[np.uint8]
+
+
+class _Room:
+    """What one thread works in: memory that was touched before is quicker than fresh memory."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.ids, self.values = np.empty(size, np.uint32), np.empty(size)
+        self.orders = np.empty(size, np.uint8)
+        self.below, self.here = np.empty(size, np.uint32), np.empty(size, np.uint32)
+        self.paid, self.pays = np.empty(size), np.empty(size)
+        self.slots, self.keys = np.empty(size, np.uint64), np.empty(size, np.uint64)
+
+
+class BatchScorer:
+    """Scores lines by one model.
+
+    Args:
+        words: Its vocabulary.
+        tables: Its packed tables.
+        order: The length of its longest n-grams.
+        suffixes: Whether the suffix of every n-gram is one too.
+        missing: log10 of what a context pays that is not there.
+    """
+
+    def __init__(
+        self, words: Words, tables: Any, order: int, *, suffixes: bool, missing: float
+    ) -> None:
+        self._words, self._settings = words, (tables, order, suffixes, missing)
+        self._spare: list[_Room] = []
+        self._none = (np.zeros(2, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64))
+
+    def lines(self, block: bytes, *, by_word: bool = False) -> LineScores:
+        """Score whole lines on every core."""
+        done = in_threads(lambda text: self.stretch(text, by_word=by_word), stretches(block))
+        if len(done) == 1:
+            return done[0]
+        columns = zip(*done, strict=True) if done else [(np.empty(0),)] * len(LineScores._fields)
+        return LineScores(*map(np.concatenate, columns))
+
+    def stretch(self, text: bytes, *, by_word: bool = False) -> LineScores:
+        """Score whole lines on this thread, which leaves Python free for others."""
+        need = 2 * len(text) + 2  # a byte is an empty line, two marks, at most
+        usual = need <= ROOM
+        room = self._spare.pop() if usual and self._spare else _Room(max(need, ROOM))
+        try:
+            return self._score(text, room, by_word=by_word)
+        finally:
+            if usual:
+                self._spare.append(room)
+
+    def _score(self, text: bytes, room: _Room, *, by_word: bool) -> LineScores:
+        words, state = self._words, np.zeros(SEEN + 3, np.int64)
+        _, _, n = tokenize(
+            np.frombuffer(text, np.uint8), 0, room.ids, 0, words.table, words.pool, words.offsets,
+            *self._none, state, False, COUNT,
+        )  # fmt: skip
+        ids, values, orders = room.ids[:n], room.values[:n], room.orders[:n]
+        work = (room.below, room.here, room.paid, room.pays, room.slots, room.keys)
+        score_ids(*self._settings, ids, *work, values, orders)
+        size = text.count(b"\n")
+        totals, unknown_totals = np.empty(size), np.empty(size)
+        counts, unknown = np.empty(size, np.int64), np.empty(size, np.int64)
+        sum_sentences(ids, values, totals, counts, unknown, unknown_totals)
+        if by_word:
+            ids, values, orders = ids.copy(), values.copy(), orders.copy()
+        else:
+            ids, values, orders = ids[:0], values[:0], orders[:0]
+        return LineScores(totals, counts, unknown, unknown_totals, ids, values, orders)
+
+
+def stretches(block: bytes) -> Iterator[bytes]:
+    """Whole lines in pieces for threads to take."""
+    at = 0
+    while at < len(block):
+        end = block.find(b"\n", min(at + STRETCH, len(block)) - 1) + 1 or len(block)
+        yield block[at:end]
+        at = end
