@@ -19,6 +19,7 @@ CORPUS = (
     "the cat saw the dog",
     "a dog saw the cat",
 )
+HELD_OUT = "a cat sat on the dog"
 PAGE = "ngram.md"
 HERE = Path(__file__).parent
 
@@ -73,7 +74,7 @@ class Worked:
 
         key = f"{smoothing} {order}"
         if key not in self._models:
-            held_out = ["the dog saw the mat"] if smoothing == "jelinek-mercer" else None
+            held_out = [HELD_OUT] if smoothing == "jelinek-mercer" else None
             ngrams = estimate(
                 CORPUS, order=order, smoothing=smoothing, held_out=held_out, say=[].append
             )

@@ -73,6 +73,31 @@ def test_the_next_word_is_a_distribution(texts, order, history):
             assert values[number] == pytest.approx(model.step(state, word)[0], abs=1e-12)
 
 
+@pytest.mark.parametrize("name", sorted(set(SMOOTHINGS) - {"maximum-likelihood", "stupid-backoff"}))
+def test_a_closed_vocabulary_shares_all_among_its_words(name):
+    options = {"weights": [0.4, 0.6]} if name == "jelinek-mercer" else {}
+    vocabulary = {word for line in CATS for word in line.split()} | {"mouse", "tree"}
+    ngrams = estimate(
+        CATS, order=2, smoothing=name, vocabulary=vocabulary, closed=True, say=[].append, **options
+    )
+    model = NgramModel.of(ngrams)
+    for history in ("", "the", "the mouse", "a"):
+        values = np.exp(model.next(history))
+        assert values.sum() == pytest.approx(1, abs=1e-9)
+        assert values[model.words.number("<unk>")] == 0
+        assert values[model.words.number("tree")] > 0
+    found = model.perplexity(["the zebra sat"])
+    assert found.perplexity == math.inf
+    assert 1 < found.known_perplexity < math.inf
+
+
+def test_a_closed_vocabulary_must_be_complete():
+    with pytest.raises(DataError, match="every word of the text, got 2 others"):
+        estimate(["a b c d"], order=2, vocabulary=["a", "b"], closed=True)
+    with pytest.raises(ConfigError, match="interpolate_unigrams=False"):
+        estimate(CATS, order=2, closed=True, interpolate_unigrams=False)
+
+
 def test_the_order_used_is_that_of_the_longest_ngram():
     model = NgramModel.of(estimate(["a b c d"], order=3, smoothing="witten-bell"))
     assert [w.order for w in model.score_words("a b d x c")] == [2, 3, 1, 1, 1, 1]

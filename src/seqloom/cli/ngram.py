@@ -77,6 +77,9 @@ def estimate(
         Path | None, typer.Option(help="A file of words; others count as <unk>.")
     ] = None,
     min_count: Annotated[int, typer.Option(help="Words that occur less often count as <unk>.")] = 1,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="No probability for <unk>: there are no other words.")
+    ] = False,
     symbols: Annotated[
         Symbols,
         typer.Option(
@@ -160,6 +163,7 @@ def estimate(
         prune=_counts(prune),
         vocabulary=vocabulary,
         min_count=min_count,
+        closed=closed,
         symbols=symbols,
         held_out=held_out,
         place=place,

@@ -93,7 +93,7 @@ def _added(total: Perplexity, scores: LineScores) -> Perplexity:
         total.words + int(scores.counts.sum()),
         total.lines + len(scores.counts),
         total.unknown + int(scores.unknown.sum()),
-        total.unknown_log_prob + float(scores.unknown_totals.sum()),
+        total.known_log_prob + float(scores.known_totals.sum()),
     )
 
 

@@ -21,8 +21,8 @@ class LineScores(NamedTuple):
     """What a model says of some lines, in natural logarithms.
 
     By line: the log-probability of its words and its end (`totals`), how many these are (`counts`),
-    how many of them the model does not know (`unknown`) and the log-probability of those
-    (`unknown_totals`). By word, if asked for: its number, `<s>` and `</s>` of each line among them
+    how many of them the model does not know (`unknown`) and the log-probability of the others
+    (`known_totals`). By word, if asked for: its number, `<s>` and `</s>` of each line among them
     but not those that stand in the text itself (`ids`), its log-probability (`values`) and the
     length of the n-gram that gave it, 0 for `<s>` (`orders`).
     """
@@ -30,7 +30,7 @@ class LineScores(NamedTuple):
     totals: NDArray[np.float64]
     counts: NDArray[np.int64]
     unknown: NDArray[np.int64]
-    unknown_totals: NDArray[np.float64]
+    known_totals: NDArray[np.float64]
     ids: NDArray[np.uint32]
     values: NDArray[np.float64]
     orders: NDArray[np.uint8]
@@ -95,14 +95,14 @@ class BatchScorer:
         work = (room.below, room.here, room.paid, room.pays, room.slots, room.keys)
         score_ids(*self._settings, ids, *work, values, orders)
         size = text.count(b"\n")
-        totals, unknown_totals = np.empty(size), np.empty(size)
+        totals, known_totals = np.empty(size), np.empty(size)
         counts, unknown = np.empty(size, np.int64), np.empty(size, np.int64)
-        sum_sentences(ids, values, totals, counts, unknown, unknown_totals)
+        sum_sentences(ids, values, totals, counts, unknown, known_totals)
         if by_word:
             ids, values, orders = ids.copy(), values.copy(), orders.copy()
         else:
             ids, values, orders = ids[:0], values[:0], orders[:0]
-        return LineScores(totals, counts, unknown, unknown_totals, ids, values, orders)
+        return LineScores(totals, counts, unknown, known_totals, ids, values, orders)
 
 
 def stretches(block: bytes) -> Iterator[bytes]:

@@ -34,6 +34,7 @@ def estimate(
     prune: Sequence[int] = (),
     vocabulary: str | PathLike[str] | Iterable[str] | None = None,
     min_count: int = 1,
+    closed: bool = False,
     symbols: Symbols = "count",
     held_out: TextSource | None = None,
     memory: int | str | None = None,
@@ -53,6 +54,7 @@ def estimate(
         vocabulary: A file of words, or the words; others count as `<unk>`. All of the text's if
             not given.
         min_count: Words that occur less often count as `<unk>`.
+        closed: Whether the vocabulary is all there will ever be: `<unk>` gets no probability.
         symbols: What `<unk>`, `<s>` and `</s>` in the text mean: "count" takes `<unk>` for the
             unknown word and skips the marks, "skip" skips all three, "error" refuses them.
         held_out: Text that Jelinek-Mercer's weights are fitted on.
@@ -95,7 +97,7 @@ def estimate(
     extra = None
     if held_out is not None:
         extra = read_corpus(held_out, place, words=counts.words, symbols=symbols).ids
-    ngrams = smooth(counts, smoothing, place, held_out=extra, prune=prune, say=warn)
+    ngrams = smooth(counts, smoothing, place, held_out=extra, prune=prune, closed=closed, say=warn)
     tell(f"smoothed ({time.monotonic() - began:.1f} s)")
     return ngrams
 

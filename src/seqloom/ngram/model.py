@@ -54,14 +54,14 @@ class Perplexity:
         words: How many words were predicted, line ends among them.
         lines: How many lines there are.
         unknown: How many of the words the model does not know.
-        unknown_log_prob: Their part of the log-probability.
+        known_log_prob: The log-probability of the others.
     """
 
     log_prob: float
     words: int
     lines: int
     unknown: int
-    unknown_log_prob: float
+    known_log_prob: float
 
     @property
     def perplexity(self) -> float:
@@ -71,11 +71,13 @@ class Perplexity:
     @property
     def known_perplexity(self) -> float:
         """With unknown words left out."""
-        return _perplexity(self.log_prob - self.unknown_log_prob, self.words - self.unknown)
+        return _perplexity(self.known_log_prob, self.words - self.unknown)
 
 
 def _perplexity(log_prob: float, words: int) -> float:
-    return math.exp(min(-log_prob / words, 700.0)) if words else math.nan
+    if not words:
+        return math.nan
+    return math.exp(-log_prob / words) if log_prob > -700.0 * words else math.inf
 
 
 class NgramModel:
@@ -209,7 +211,7 @@ class NgramModel:
         counts = np.zeros(3, np.int64)
         for block in _whole_lines(read_blocks(source)):
             scored = self.score_lines(block)
-            total += scored.totals.sum(), scored.unknown_totals.sum()
+            total += scored.totals.sum(), scored.known_totals.sum()
             counts += scored.counts.sum(), len(scored.counts), scored.unknown.sum()
         words, lines, unknown = map(int, counts)
         return Perplexity(float(total[0]), words, lines, unknown, float(total[1]))

@@ -234,7 +234,7 @@ def score_ids(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_sentences(ids, values, totals, counts, unknown, unknown_totals):  # type: ignore[no-untyped-def]
+def sum_sentences(ids, values, totals, counts, unknown, known_totals):  # type: ignore[no-untyped-def]
     """By sentence: the sum of log-probabilities, how many words, and of these the unknown ones."""
     s = -1
     for i in range(len(ids)):
@@ -243,13 +243,14 @@ def sum_sentences(ids, values, totals, counts, unknown, unknown_totals):  # type
             totals[s] = 0.0
             counts[s] = 0
             unknown[s] = 0
-            unknown_totals[s] = 0.0
+            known_totals[s] = 0.0
         else:
             totals[s] += values[i]
             counts[s] += 1
             if ids[i] == UNK:
                 unknown[s] += 1
-                unknown_totals[s] += values[i]
+            else:
+                known_totals[s] += values[i]
     return s + 1
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.compiled import in_threads
-from seqloom.errors import ConfigError
+from seqloom.errors import ConfigError, DataError
 from seqloom.ngram.discounts import Facts, Rule
 from seqloom.ngram.levels import CountLevel, Counts, Level, Ngrams, Reals, Rows
 from seqloom.ngram.methods import SMOOTHINGS, Smoothing, smoothing
@@ -49,6 +49,7 @@ def smooth(
     *,
     held_out: Rows | None = None,
     prune: Sequence[int] = (),
+    closed: bool = False,
     say: Callable[[str], None] = _to_stderr,
 ) -> Ngrams:
     """Turn counts into a back-off model.
@@ -64,16 +65,20 @@ def smooth(
         prune: By order, the count up to which an n-gram is left out; the last holds for all higher
             orders. Discounts and denominators come from all n-grams; what the pruned ones had goes
             to shorter histories.
+        closed: Whether `<unk>` has no probability: every word there will be is in the vocabulary.
         say: Called with one line if discounts were undefined and the fallback was used.
 
     Raises:
         ConfigError: A setting does not fit the order or another setting.
+        DataError: A text for a closed vocabulary holds words outside it.
     """
+    if closed:
+        _check_closed(counts, smoothing)
     levels = [_as_unigrams(counts.levels[0]), *counts.levels[1:]]
     thresholds = thresholds_of(prune, len(levels))
     _check_length("discounts", smoothing.discounted, len(levels), exact=False)
     kept_words = kept_rows(levels[0], 1, thresholds[0], place)
-    vocabulary = int(kept_words.sum()) - 1  # without <s>
+    vocabulary = int(kept_words.sum()) - 1 - closed  # without <s>
     weights = _weights(levels, smoothing, held_out, vocabulary, place)
     counts.levels.clear()
     last = _last_in_suffix_order(levels, place) if smoothing.continuation else []
@@ -96,6 +101,8 @@ def smooth(
     rules = [each.rule for each in prepared]
     _explain(rules, smoothing, counts.tokens, say)
     made, kept = _make(levels, prepared, smoothing, thresholds, vocabulary, place)
+    if closed:
+        made[0].prob[UNK] = -np.inf
     words = counts.words
     if kept:
         made = prune_levels(made, kept, place)
@@ -110,6 +117,8 @@ def smooth(
         about["weights"] = list(weights)
     if kept:
         about["prune"] = thresholds
+    if closed:
+        about["closed"] = True
     missing = 0.0 if smoothing.backoff is None else math.log10(smoothing.backoff)
     return Ngrams(words, made, missing_backoff=missing, about=about)
 
@@ -133,6 +142,20 @@ def _as_unigrams(level: CountLevel) -> CountLevel:
     count[BOS] = 0
     context = np.zeros(len(level), np.uint32)
     return CountLevel(context, level.suffix, level.word, count, level.begins)
+
+
+def _check_closed(counts: Counts, smoothing: Smoothing) -> None:
+    unknown = int(counts.levels[0].count[UNK])
+    if unknown:
+        raise DataError(
+            f"a closed vocabulary must hold every word of the text, got {unknown:,} others; "
+            "leave the vocabulary open"
+        )
+    if not smoothing.interpolate_unigrams:
+        raise ConfigError(
+            "interpolate_unigrams=False gives what is left to <unk>, which a closed vocabulary "
+            "does not have; choose one of the two"
+        )
 
 
 def _check_length(what: str, length: int, order: int, *, exact: bool) -> None:

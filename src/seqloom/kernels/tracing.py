@@ -1,0 +1,173 @@
+"""A cell's step as an expression graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seqloom.errors import nearest
+from seqloom.kernels.expressions import CellError, Expression, Graph, in_order, latex
+
+PARTS = ("a", "x", "u", "s", "v", "late")  # what a step may ask for, by the names of its parameters
+
+
+@dataclass(frozen=True)
+class TracedCell:
+    """What a step computes, in two parts where it has products of its own.
+
+    Inputs are named "x.i" (gate i of the input product), "u.i" (of the recurrent product), "s.c"
+    (state c before the step), "v.p" (vector p) and "late.n" (the product of what the step hands to
+    `late("n", ...)`).
+
+    Args:
+        graph: The nodes.
+        gates: The gates, in the order their weights lie.
+        states: The states; the first is what the recurrence multiplies.
+        vectors: The per-unit vectors.
+        late: By gate, what its recurrent matrix is multiplied with, computed without late inputs.
+        outputs: By state, its value after the step.
+    """
+
+    graph: Graph
+    gates: tuple[str, ...]
+    states: tuple[str, ...]
+    vectors: tuple[str, ...]
+    late: Mapping[str, Expression]
+    outputs: Mapping[str, Expression]
+
+    def equations(self) -> list[str]:
+        """The step as LaTeX, one equation a state, after one for each late product."""
+        names = {f"x.{g}": f"(W x_t + b)_{{{g}}}" for g in self.gates}
+        names |= {f"u.{g}": f"(U {self.states[0]}_{{t-1}} + b')_{{{g}}}" for g in self.gates}
+        names |= {f"s.{s}": f"{s}_{{t-1}}" for s in self.states}
+        names |= {f"v.{v}": f"w_{{{v}}}" for v in self.vectors}
+        found = []
+        for gate, value in self.late.items():
+            names[f"late.{gate}"] = f"m_{{{gate}}}"
+            found.append(f"m_{{{gate}}} = U_{{{gate}}} ({latex(value, names)}) + b'_{{{gate}}}")
+        found += [f"{s}_t = {latex(value, names)}" for s, value in self.outputs.items()]
+        return found
+
+
+class Named:
+    """Values by name; an unknown name is refused with the nearest."""
+
+    def __init__(self, what: str, values: Mapping[str, Any]) -> None:
+        self._what, self._values = what, values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self._values:
+            has = ", ".join(self._values) or "none"
+            raise CellError(
+                f"the cell has no {self._what} {name!r}, it has {has}{nearest(name, self._values)}"
+            )
+        return self._values[name]
+
+
+def call_step(
+    step: Callable[..., Any],
+    *,
+    x: Mapping[str, Any],
+    u: Mapping[str, Any],
+    s: Mapping[str, Any],
+    v: Mapping[str, Any],
+    late: Callable[[str, Any], Any],
+) -> Mapping[str, Any]:
+    """Call a step with the parts its parameters name; values may be expressions or tensors.
+
+    `a` has the sum of the input and the recurrent product of every gate that has both.
+    """
+    parts: dict[str, Any] = {
+        "a": Named("gate with a product of h", {g: x[g] + u[g] for g in u}),
+        "x": Named("gate", x),
+        "u": Named("gate with a product of h", u),
+        "s": Named("state", s),
+        "v": Named("vector", v),
+        "late": late,
+    }
+    wanted = list(inspect.signature(step).parameters)
+    for name in wanted:
+        if name not in PARTS:
+            raise CellError(
+                f"a step's parameters are some of {', '.join(PARTS)}, got {name!r} in "
+                f"{step.__qualname__}"
+            )
+    found = step(**{name: parts[name] for name in wanted})
+    if not isinstance(found, Mapping) or set(found) != set(s):
+        got = ", ".join(found) if isinstance(found, Mapping) else repr(found)
+        raise CellError(
+            f"{step.__qualname__} must return State({', '.join(f'{n}=...' for n in s)}), got {got}"
+        )
+    return found
+
+
+def trace(
+    step: Callable[..., Any],
+    gates: Sequence[str],
+    states: Sequence[str],
+    vectors: Sequence[str] = (),
+    late: Sequence[str] = (),
+) -> TracedCell:
+    """Run a step on symbols and keep what it computes.
+
+    Raises:
+        CellError: If the step does something that is not elementwise, with its line; if names are
+            given twice, or a late gate is not a gate; or if it does not return every state.
+    """
+    _check_names("gates", gates)
+    _check_names("states", states)
+    _check_names("vectors", vectors)
+    if not states:
+        raise CellError("a cell must have a state, got none")
+    for gate in late:
+        if gate not in gates:
+            raise CellError(f"late gates must be among the gates {', '.join(gates)}, got {gate!r}")
+    graph = Graph()
+    handed: dict[str, Expression] = {}
+
+    def product(gate: str, value: Any) -> Expression:
+        if gate not in late:
+            raise CellError(f"late takes one of {', '.join(late) or 'none'}, got {gate!r}")
+        if gate in handed:
+            raise CellError(f"late({gate!r}, ...) is called twice; a gate has one product")
+        if not isinstance(value, Expression):
+            raise CellError(f"late({gate!r}, ...) takes a value of the step, got {value!r}")
+        handed[gate] = value
+        return graph.input(f"late.{gate}")
+
+    outputs = call_step(
+        step,
+        x={g: graph.input(f"x.{g}") for g in gates},
+        u={g: graph.input(f"u.{g}") for g in gates if g not in late},
+        s={s: graph.input(f"s.{s}") for s in states},
+        v={v: graph.input(f"v.{v}") for v in vectors},
+        late=product,
+    )
+    lifted = {s: graph.number(v) if isinstance(v, int | float) else v for s, v in outputs.items()}
+    for gate in late:
+        if gate not in handed:
+            raise CellError(f"gate {gate!r} is late, but the step never calls late({gate!r}, ...)")
+    _check_late(handed)
+    ordered = {s: lifted[s] for s in states}
+    return TracedCell(graph, tuple(gates), tuple(states), tuple(vectors), handed, ordered)
+
+
+def _check_names(what: str, names: Iterable[str]) -> None:
+    seen = list(names)
+    for name in seen:
+        if not name.isidentifier() or seen.count(name) > 1:
+            raise CellError(f"{what} are different names, got {seen}")
+
+
+def _check_late(handed: Mapping[str, Expression]) -> None:
+    for gate, value in handed.items():
+        for node in in_order([value]):
+            if node.operation == "input" and str(node.value).startswith("late."):
+                raise CellError(
+                    f"late({gate!r}, ...) needs {node.value} first; "
+                    "a step has one round of products"
+                )

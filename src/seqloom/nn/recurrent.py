@@ -1,0 +1,340 @@
+"""Recurrent layers of any cell: stacked, in one direction or two, over rows of any length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
+from seqloom.kernels.expressions import in_order
+from seqloom.kernels.reference import CellShape, scan_reference
+from seqloom.nn.cells import Cell, cell_step, find_cell
+from seqloom.nn.masking import lengths_to_mask
+
+Merge = Literal["concat", "sum", "mean", "product", "weighted"]
+MERGES = ("concat", "sum", "mean", "product", "weighted")
+BACKENDS = ("auto", "reference")
+
+
+class RecurrentOutput(NamedTuple):
+    """What a recurrent layer gives.
+
+    Args:
+        outputs: By row and step; 0 on padding.
+        states: By state of the cell, its value after each row's last step, by layer and direction:
+            (L, B, H) with the two directions of a layer side by side, as torch has it.
+    """
+
+    outputs: Float[Tensor, "B T O"]
+    states: tuple[Float[Tensor, "L B _"], ...]
+
+
+class Recurrent(nn.Module):
+    r"""A cell run over sequences.
+
+    Weights are named as torch names them (`weight_ih_l0`, `weight_hh_l0_reverse`, ...), with the
+    cell's gates in its own order, and begin as torch's do, uniformly within $1 / \sqrt{H}$; so
+    those of `nn.RNN`, `nn.GRU` and `nn.LSTM` load unchanged. Vectors are `vector_NAME_l0`.
+
+    Args:
+        cell: A cell's name (see `seqloom.nn.cells.CELLS`) or a subclass of `Cell`.
+        input_size: Width D of each input vector.
+        hidden_size: Width H of the states.
+        num_layers: Layers stacked.
+        bidirectional: Whether each layer also runs from the end to the beginning.
+        merge: How the two directions become one output: side by side, their sum, mean or product,
+            or a sum with two learned weights.
+        projection_size: Width R the first state is projected to after each step; 0 for none.
+        bias: Whether there are biases.
+        dropout: Share of outputs dropped between layers.
+        variational: Whether `dropout` drops the same units at every step (Gal and Ghahramani 2016).
+        state_dropout: Share of the state dropped before its product, the same at every step.
+        weight_dropout: Share of recurrent weights dropped in each call (Merity et al. 2018).
+        zoneout: Share of state values that stay what they were (Krueger et al. 2017).
+        clip: The largest absolute value a state may have.
+        residual: Whether a layer's input is added to its output where the widths agree.
+        layer_norm: Whether a layer's output is normalized (Ba et al. 2016).
+        backend: "reference" is the loop; "auto" chooses.
+
+    Examples:
+        >>> layer = Recurrent("gru", 3, 5, bidirectional=True)
+        >>> layer(torch.zeros(2, 7, 3)).outputs.shape
+        torch.Size([2, 7, 10])
+    """
+
+    def __init__(
+        self,
+        cell: str | type[Cell],
+        input_size: int,
+        hidden_size: int,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        merge: Merge = "concat",
+        projection_size: int = 0,
+        bias: bool = True,
+        dropout: float = 0.0,
+        variational: bool = False,
+        state_dropout: float = 0.0,
+        weight_dropout: float = 0.0,
+        zoneout: float = 0.0,
+        clip: float | None = None,
+        residual: bool = False,
+        layer_norm: bool = False,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.cell = find_cell(cell)
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bidirectional, self.merge, self.projection_size = bidirectional, merge, projection_size
+        self.dropout, self.variational, self.state_dropout = dropout, variational, state_dropout
+        self.weight_dropout, self.zoneout, self.clip = weight_dropout, zoneout, clip
+        self.residual, self.backend, self.bias = residual, backend, bias
+        self._check()
+        kind = self.cell
+        self._shape = CellShape(cell_step(kind), kind.gates, kind.states, kind.vectors, kind.late)
+        for layer in range(num_layers):
+            for direction in self._directions:
+                self._make_weights(layer, direction)
+            if bidirectional and merge == "weighted":
+                self.register_parameter(f"merge_l{layer}", nn.Parameter(torch.full((2,), 0.5)))
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(self.output_size) for _ in range(num_layers if layer_norm else 0)
+        )
+
+    def _check(self) -> None:
+        sizes = (self.input_size, self.hidden_size, self.num_layers)
+        if min(sizes) < 1 or not 0 <= self.projection_size < max(self.hidden_size, 1):
+            raise ConfigError(
+                "input_size, hidden_size and num_layers must be positive and projection_size "
+                f"below hidden_size, got {sizes} and {self.projection_size}"
+            )
+        if self.merge not in MERGES:
+            raise ConfigError(one_of("merge", self.merge, MERGES))
+        if self.backend not in BACKENDS:
+            raise BackendError(one_of("backend", self.backend, BACKENDS))
+        for name in ("dropout", "state_dropout", "weight_dropout", "zoneout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if self.clip is not None and self.clip <= 0:
+            raise ConfigError(f"clip must be above 0, got {self.clip}")
+        traced = self.cell.traced()  # refuses a step that is not elementwise
+        if self.projection_size:
+            used = {n.value for n in in_order([*traced.outputs.values(), *traced.late.values()])}
+            if traced.late or f"s.{traced.states[0]}" in used:
+                raise ConfigError(
+                    f"a cell whose step uses its state {traced.states[0]!r} cannot be projected, "
+                    f"got {self.cell.__name__} with projection_size={self.projection_size}"
+                )
+
+    # -- weights ---------------------------------------------------------------------------------
+
+    @property
+    def _directions(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    @property
+    def state_size(self) -> int:
+        """Width R of the first state: `projection_size`, or else `hidden_size`."""
+        return self.projection_size or self.hidden_size
+
+    @property
+    def output_size(self) -> int:
+        """Width of the output."""
+        both = self.bidirectional and self.merge == "concat"
+        return self.state_size * (2 if both else 1)
+
+    def _make_weights(self, layer: int, direction: str) -> None:
+        H, R, G = self.hidden_size, self.state_size, len(self.cell.gates)
+        width = self.input_size if layer == 0 else self.output_size
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (G * H, width), "weight_hh": (G * H, R)}
+        if self.bias:
+            shapes |= {"bias_ih": (G * H,), "bias_hh": (G * H,)}
+        if self.projection_size:
+            shapes["weight_hr"] = (R, H)
+        shapes |= {f"vector_{name}": (H,) for name in self.cell.vectors}
+        bound = 1 / math.sqrt(H)
+        for name, shape in shapes.items():
+            weight = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+            self.register_parameter(f"{name}_l{layer}{direction}", weight)
+
+    def _weight(self, name: str, layer: int, direction: str) -> Tensor:
+        return getattr(self, f"{name}_l{layer}{direction}")  # type: ignore[no-any-return]
+
+    def load_torch(self, module: nn.RNNBase) -> None:
+        """Take over the weights of torch's layer of the same cell and size.
+
+        Raises:
+            ShapeError: If names or shapes differ.
+        """
+        own, given = dict(self.named_parameters()), dict(module.named_parameters())
+        if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in given.items()}:
+            raise ShapeError(
+                f"the module must have {_shapes(own)}, got {_shapes(given)}; "
+                "build both with the same sizes and options"
+            )
+        self.load_state_dict(module.state_dict())
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def initial_states(self, batch_size: int) -> tuple[Float[Tensor, "L B _"], ...]:
+        """Zeros, as `forward` begins with if nothing is given."""
+        rows = self.num_layers * len(self._directions)
+        like: Tensor = self.weight_ih_l0  # type: ignore[assignment]
+        widths = [self.state_size, *[self.hidden_size] * (len(self.cell.states) - 1)]
+        return tuple(like.new_zeros(rows, batch_size, width) for width in widths)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        lengths: Int[Tensor, " B"] | None = None,
+        states: Sequence[Float[Tensor, "L B _"]] | None = None,
+    ) -> RecurrentOutput:
+        """Run over sequences; padding never changes a result.
+
+        Args:
+            x: The inputs.
+            lengths: How many steps of each row are real; all if not given.
+            states: The states to begin with, as `RecurrentOutput.states` has them.
+        """
+        self._check_input(x, lengths, states)
+        B, T, _ = x.shape
+        if lengths is None:
+            lengths = torch.full((B,), T, device=x.device)
+        begin = self.initial_states(B) if states is None else tuple(states)
+        ended: list[list[Tensor]] = [[] for _ in self.cell.states]
+        for layer in range(self.num_layers):
+            given = x
+            runs = []
+            for number, direction in enumerate(self._directions):
+                row = layer * len(self._directions) + number
+                run, last = self._run(x, lengths, [s[row] for s in begin], layer, direction)
+                runs.append(run)
+                for k, state in enumerate(last):
+                    ended[k].append(state)
+            x = self._merged(runs, layer)
+            if self.residual and given.shape == x.shape:
+                x = x + given
+            if len(self.norms):
+                x = self.norms[layer](x) * lengths_to_mask(lengths, T)[..., None]
+            if layer + 1 < self.num_layers:
+                x = self._dropped(x)
+        return RecurrentOutput(x, tuple(torch.stack(each) for each in ended))
+
+    def step(
+        self, x: Float[Tensor, "B D"], states: Sequence[Float[Tensor, "L B _"]] | None = None
+    ) -> tuple[Float[Tensor, "B O"], tuple[Float[Tensor, "L B _"], ...]]:
+        """One step of a stream; step by step equals the whole."""
+        if self.bidirectional:
+            raise ConfigError("a stream has no end to begin from; use bidirectional=False")
+        outputs, after = self(x[:, None], None, states)
+        return outputs[:, 0], after
+
+    def _run(
+        self,
+        x: Float[Tensor, "B T D"],
+        lengths: Int[Tensor, " B"],
+        states: Sequence[Tensor],
+        layer: int,
+        direction: str,
+    ) -> tuple[Float[Tensor, "B T R"], list[Tensor]]:
+        """One layer in one direction."""
+        B, T, _ = x.shape
+        bias_ih = self._weight("bias_ih", layer, direction) if self.bias else None
+        bias_hh = self._weight("bias_hh", layer, direction) if self.bias else None
+        weight_hh = self._weight("weight_hh", layer, direction)
+        projection = self._weight("weight_hr", layer, direction) if self.projection_size else None
+        drive = functional.linear(x, self._weight("weight_ih", layer, direction), bias_ih)
+        if direction:
+            drive = _reversed(drive, lengths)
+        mask, keep = None, None
+        if self.training:
+            weight_hh = functional.dropout(weight_hh, self.weight_dropout)
+            if self.state_dropout:
+                mask = functional.dropout(drive.new_ones(B, self.state_size), self.state_dropout)
+            if self.zoneout:
+                rates = [drive.new_full((B, T, s.shape[-1]), self.zoneout) for s in states]
+                keep = [torch.bernoulli(rate) for rate in rates]
+        elif self.zoneout:
+            keep = [drive.new_full((B, T, s.shape[-1]), self.zoneout) for s in states]
+        outputs, last = scan_reference(
+            self._shape, drive, states, weight_hh, bias_hh,
+            [self._weight(f"vector_{name}", layer, direction) for name in self.cell.vectors],
+            lengths, projection=projection, clip=self.clip, state_mask=mask, keep=keep,
+        )  # fmt: skip
+        return (_reversed(outputs, lengths) if direction else outputs), last
+
+    def _merged(self, runs: list[Tensor], layer: int) -> Tensor:
+        if len(runs) == 1:
+            return runs[0]
+        forward, backward = runs
+        if self.merge == "concat":
+            return torch.cat(runs, dim=-1)
+        if self.merge == "product":
+            return forward * backward
+        if self.merge == "weighted":
+            weights = getattr(self, f"merge_l{layer}")
+            return weights[0] * forward + weights[1] * backward  # type: ignore[no-any-return]
+        return (forward + backward) / (2 if self.merge == "mean" else 1)
+
+    def _dropped(self, x: Float[Tensor, "B T O"]) -> Float[Tensor, "B T O"]:
+        if self.variational:
+            ones = x.new_ones(x.shape[0], 1, x.shape[2])
+            return x * functional.dropout(ones, self.dropout, self.training)
+        return functional.dropout(x, self.dropout, self.training)
+
+    def _check_input(
+        self, x: Tensor, lengths: Tensor | None, states: Sequence[Tensor] | None
+    ) -> None:
+        if x.ndim != 3 or x.shape[-1] != self.input_size or x.shape[1] == 0:
+            raise ShapeError(
+                f"x must be (batch, steps, input_size={self.input_size}) with at least one step, "
+                f"got shape {tuple(x.shape)}"
+            )
+        weight: Tensor = self.weight_ih_l0  # type: ignore[assignment]
+        if x.dtype != weight.dtype or x.device != weight.device:
+            raise ShapeError(
+                f"x must be {weight.dtype} on {weight.device} as the weights are, got {x.dtype} on "
+                f"{x.device}; move one of them with .to()"
+            )
+        if lengths is not None:
+            if lengths.shape != x.shape[:1]:
+                raise ShapeError(
+                    f"lengths must have shape ({x.shape[0]},), got {tuple(lengths.shape)}"
+                )
+            low, high = int(lengths.min()), int(lengths.max())
+            if low < 0 or high > x.shape[1]:
+                raise ShapeError(
+                    f"lengths must lie between 0 and the {x.shape[1]} steps of x, "
+                    f"got {low} to {high}"
+                )
+        if states is not None:
+            expected = [tuple(s.shape) for s in self.initial_states(x.shape[0])]
+            if [tuple(s.shape) for s in states] != expected:
+                raise ShapeError(
+                    f"states must have shapes {expected} ({', '.join(self.cell.states)}), "
+                    f"got {[tuple(s.shape) for s in states]}"
+                )
+
+    def extra_repr(self) -> str:
+        """What `print` shows besides the submodules."""
+        sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        return f"{self.cell.__name__}, {sizes}, bidirectional={self.bidirectional}"
+
+
+def _reversed(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T D"]:
+    """Each row's real steps from the last to the first; padding stays where it is."""
+    steps = torch.arange(x.shape[1], device=x.device)  # (T,)
+    back = lengths[:, None] - 1 - steps
+    index = torch.where(back >= 0, back, steps)  # (B, T)
+    return x.gather(1, index[..., None].expand_as(x))
+
+
+def _shapes(weights: dict[str, nn.Parameter]) -> str:
+    return ", ".join(f"{name} {tuple(weight.shape)}" for name, weight in weights.items())

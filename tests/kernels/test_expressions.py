@@ -1,0 +1,176 @@
+"""A traced step computes what it says, and its derivatives are autograd's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from made_up import MadeUp
+from seqloom.kernels.expressions import OPERATIONS, CellError, Graph, adjoints, in_order, latex
+from seqloom.kernels.functions import absolute, exp, log, maximum, minimum, relu, sqrt, tanh
+from seqloom.nn.cells import CELLS, Cell, State
+
+CASES = {**CELLS, "made-up": MadeUp}
+TORCH = {
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "neg": torch.neg,
+    "softplus": functional.softplus, "step": lambda x: (x > 0).to(x),
+    "half_step": lambda x: torch.heaviside(x, x.new_tensor(0.5)), "sign": torch.sign,
+}  # fmt: skip
+
+
+def evaluate(outputs, values):
+    found = {}
+    for node in in_order(outputs):
+        if node.operation == "number":
+            found[node] = torch.tensor(node.value, dtype=torch.float64)
+        elif node.operation == "input":
+            found[node] = values[node.value]
+        else:
+            function = TORCH.get(node.operation) or getattr(torch, node.operation)
+            found[node] = function(*(found[a] for a in node.arguments))
+    return [found[output] for output in outputs]
+
+
+def random_inputs(outputs, positive=False):
+    names = sorted({n.value for n in in_order(outputs) if n.operation == "input"})
+    torch.manual_seed(0)
+    values = {name: torch.randn(9, dtype=torch.float64) for name in names}
+    return {n: (v.abs() + 0.1 if positive else v).requires_grad_() for n, v in values.items()}
+
+
+def compare_derivatives(outputs, positive=False):
+    graph = outputs[0].graph
+    values = random_inputs(outputs, positive)
+    names = {f"d{i}": torch.randn(9, dtype=torch.float64) for i in range(len(outputs))}
+    inputs = [graph.input(name) for name in values]
+    found = evaluate(adjoints(outputs, [graph.input(d) for d in names], inputs), values | names)
+    total = sum(
+        (y * d).sum() for y, d in zip(evaluate(outputs, values), names.values(), strict=True)
+    )
+    wanted = torch.autograd.grad(total, list(values.values()))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one.expand(9), other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_of_every_cell_are_autograds(name):
+    traced = CASES[name].traced()
+    compare_derivatives([*traced.outputs.values(), *traced.late.values()])
+
+
+@pytest.mark.parametrize("name", [n for n, op in OPERATIONS.items() if op.derivative])
+def test_derivatives_of_every_operation_are_autograds(name):
+    graph = Graph()
+    arguments = [graph.input(n) for n in "xy"[: OPERATIONS[name].arity]]
+    compare_derivatives([graph.node(name, *arguments)], positive=name in ("log", "sqrt", "div"))
+
+
+def test_equal_numbers_share_a_maximum_as_torch_has_it():
+    graph = Graph()
+    x, y = graph.input("x"), graph.input("y")
+    derivatives = adjoints([maximum(x, y)], [graph.number(1)], [x, y])
+    ones = {"x": torch.ones(3, dtype=torch.float64), "y": torch.ones(3, dtype=torch.float64)}
+    assert [v.tolist() for v in evaluate(derivatives, ones)] == [[0.5] * 3, [0.5] * 3]
+
+
+def test_what_is_equal_is_one_node_and_what_is_trivial_goes():
+    graph = Graph()
+    x, y = graph.input("x"), graph.input("y")
+    assert x * y is y * x
+    assert (x + 0) is (1 * x) is (x / 1) is (x - 0) is x
+    assert (-x).neg() is x
+    assert (x - x).value == (0 * x).value == 0
+    assert (x + -y) is (x - y)
+    assert (2 * graph.number(3)).value == 6
+    assert len(in_order([tanh(x + y) * tanh(y + x)])) == 5
+
+
+def test_numpy_and_torch_functions_mean_our_own():
+    graph = Graph()
+    x, y = graph.input("x"), graph.input("y")
+    assert torch.tanh(x) is np.tanh(x) is x.tanh() is tanh(x)
+    assert torch.maximum(x, y) is maximum(x, y)
+    assert np.float64(2) * x is 2 * x
+    assert functional.softplus(x).operation == "softplus"
+    assert torch.mul(x, y) is x * y
+    assert x**2 is x * x
+
+
+def test_the_functions_work_on_tensors_and_numbers():
+    x = torch.tensor([-1.0, 0.5])
+    assert maximum(x, 0.0).tolist() == relu(x).tolist() == [0.0, 0.5]
+    assert minimum(x, 0).tolist() == [-1.0, 0.0]
+    assert absolute(x).tolist() == [1.0, 0.5]
+    torch.testing.assert_close(log(exp(x)), x)
+    assert sqrt(torch.tensor([4.0])).item() == 2
+
+
+def cell_of(function, **changes):
+    return type("Mine", (Cell,), {"gates": ("n",), "step": function, **changes})
+
+
+BAD = {
+    "torch.softmax(a.n, 0)": r"torch's 'softmax' is not one a step may use; there are \+ -",
+    "a.n @ a.n": "'@' is not elementwise",
+    "a.n if a.n else s.h": "cannot branch",
+    "a.n[0]": r"indexing \[0\] is not elementwise",
+    "a.n.cumsum(0)": r"'\.cumsum' is not an operation",
+    "np.sin(a.n)": "numpy's 'sin' is not one",
+    "math.tanh(a.n)": "not a number yet",
+    "a.n ** 3": r"\*\* 3",
+    "a.n * 'x'": "gates, states, vectors and numbers, got 'x'",
+    "a.m": "no gate with a product of h 'm', it has n",
+    "s.c": "no state 'c', it has h",
+    "a.n + torch.ones(3)": "got tensor",
+    "late('n', s.h)": r"late takes one of none, got 'n'",
+}
+
+
+@pytest.mark.parametrize("code", BAD)
+def test_what_a_step_cannot_do_is_named_with_its_line(code, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import math, numpy as np, torch\nfrom seqloom.nn.cells import State\n\n"
+        f"def step(a, s, late):\n    return State(h={code})\n",
+        encoding="utf-8",
+    )
+    space: dict = {}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
+    with pytest.raises(CellError, match=BAD[code]) as error:
+        cell_of(space["step"]).traced()
+    if "it has" not in str(error.value) and "late takes" not in str(error.value):
+        assert f"{path}:5" in str(error.value)
+
+
+def test_definitions_that_make_no_sense():
+    def fine(a, s):
+        return State(h=a.n)
+
+    with pytest.raises(CellError, match=r"must return State\(h=...\), got c"):
+        cell_of(lambda a, s: State(c=a.n)).traced()
+    with pytest.raises(CellError, match="parameters are some of a, x, u, s, v, late, got 'b'"):
+        cell_of(lambda b: b).traced()
+    with pytest.raises(CellError, match="gates are different names"):
+        cell_of(fine, gates=("n", "n")).traced()
+    with pytest.raises(CellError, match="late gates must be among the gates n, got 'z'"):
+        cell_of(fine, late=("z",)).traced()
+    with pytest.raises(CellError, match=r"never calls late\('n'"):
+        cell_of(lambda x, s: State(h=x.n), late=("n",)).traced()
+    with pytest.raises(CellError, match="one round of products"):
+        cell_of(
+            lambda x, s, late: State(h=late("n", late("m", s.h))), gates=("n", "m"), late=("n", "m")
+        ).traced()
+    with pytest.raises(CellError, match="a state, got none"):
+        cell_of(fine, states=()).traced()
+
+
+def test_latex_says_the_equation():
+    graph = Graph()
+    x, y = graph.input("x"), graph.input("y")
+    assert latex((x + y) * tanh(x - 1) / y, {"x": "a", "y": "b"}) == (
+        r"\frac{(a + b) \odot \tanh(a - 1)}{b}"
+    )
+    assert latex(x - (y - x), {}) == "x - (y - x)"
+    assert CELLS["rnn"].equations() == [r"h_t = \tanh((W x_t + b)_{n} + (U h_{t-1} + b')_{n})"]

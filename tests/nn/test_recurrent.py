@@ -1,0 +1,211 @@
+"""Recurrent layers equal torch's where torch has them, and padding never changes a result."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from made_up import MadeUp
+from seqloom.errors import BackendError, ConfigError, ShapeError
+from seqloom.nn.cells import CELLS
+from seqloom.nn.recurrent import MERGES, Recurrent
+
+B, T, D, H = 3, 5, 4, 6
+CASES = {**CELLS, "made-up": MadeUp}
+TORCH = {
+    "rnn": nn.RNN,
+    "rnn-relu": lambda *a, **k: nn.RNN(*a, nonlinearity="relu", **k),
+    "gru": nn.GRU,
+    "lstm": nn.LSTM,
+}
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def double(cell, **options) -> Recurrent:
+    return Recurrent(cell, D, H, **options).double()
+
+
+def random_input(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("both", [False, True], ids=["forward", "both"])
+@pytest.mark.parametrize("cell", TORCH)
+def test_equals_torch_with_its_weights(cell, both, layers):
+    theirs = TORCH[cell](D, H, layers, batch_first=True, bidirectional=both).double()
+    ours = double(cell, num_layers=layers, bidirectional=both)
+    ours.load_torch(theirs)
+    x = random_input(B, T, D)
+    begin = tuple(torch.randn_like(s) for s in ours.initial_states(B))
+    given = begin if cell == "lstm" else begin[0]
+    outputs, states = theirs(x, given)
+    found = ours(x, None, begin)
+    torch.testing.assert_close(found.outputs, outputs, rtol=0, atol=1e-10)
+    for one, other in zip(found.states, states if cell == "lstm" else [states], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+    back = TORCH[cell](D, H, layers, batch_first=True, bidirectional=both).double()
+    back.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(back(x, given)[0], outputs)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_projected_lstm_equals_torchs(both):
+    theirs = nn.LSTM(D, H, 2, batch_first=True, bidirectional=both, proj_size=2).double()
+    ours = double("lstm", num_layers=2, bidirectional=both, projection_size=2)
+    ours.load_torch(theirs)
+    x = random_input(B, T, D)
+    torch.testing.assert_close(ours(x).outputs, theirs(x)[0], rtol=0, atol=1e-10)
+
+
+def test_the_reset_gate_before_the_product_is_the_papers():
+    layer = double("gru-before")
+    x, h = random_input(B, 1, D), random_input(1, B, H)
+    w, u = layer.weight_ih_l0, layer.weight_hh_l0
+    (r_x, z_x, n_x) = (x[:, 0] @ w.T + layer.bias_ih_l0).chunk(3, 1)
+    b_r, b_z, b_n = layer.bias_hh_l0.chunk(3)
+    u_r, u_z, u_n = u.chunk(3)
+    r = torch.sigmoid(r_x + h[0] @ u_r.T + b_r)
+    z = torch.sigmoid(z_x + h[0] @ u_z.T + b_z)
+    n = torch.tanh(n_x + (r * h[0]) @ u_n.T + b_n)
+    torch.testing.assert_close(layer(x, None, [h]).outputs[:, 0], (1 - z) * n + z * h[0])
+
+
+@pytest.mark.parametrize("merge", MERGES)
+@pytest.mark.parametrize("cell", CASES)
+def test_padding_never_changes_a_result(cell, merge):
+    layer = double(CASES[cell], num_layers=2, bidirectional=True, merge=merge, layer_norm=True)
+    x = random_input(B, T, D)
+    lengths = torch.tensor([T, 2, 1])
+    found = layer(x, lengths)
+    for b, n in enumerate(lengths.tolist()):
+        alone = layer(x[b : b + 1, :n])
+        torch.testing.assert_close(found.outputs[b, :n], alone.outputs[0])
+        assert not found.outputs[b, n:].any()
+        for whole, one in zip(found.states, alone.states, strict=True):
+            torch.testing.assert_close(whole[:, b], one[:, 0])
+
+
+@pytest.mark.parametrize("cell", CASES)
+def test_step_by_step_equals_the_whole(cell):
+    layer = double(CASES[cell], num_layers=2, residual=True, clip=0.9, zoneout=0.1).eval()
+    x = random_input(B, T, D)
+    whole = layer(x)
+    states = None
+    for t in range(T):
+        y, states = layer.step(x[:, t], states)
+        torch.testing.assert_close(y, whole.outputs[:, t])
+    assert states is not None
+    for one, other in zip(states, whole.states, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"bidirectional": True, "merge": "weighted"}], ids=["one", "two"]
+)
+@pytest.mark.parametrize("cell", CASES)
+def test_gradients_match_finite_differences(cell, options):
+    layer = Recurrent(CASES[cell], 2, 3, num_layers=2, **options).double()
+    x = random_input(2, 3, 2).requires_grad_()
+    begin = [torch.randn_like(s).requires_grad_() for s in layer.initial_states(2)]
+    weights = dict(layer.named_parameters())
+
+    def run(x, *values):
+        states, given = values[: len(begin)], values[len(begin) :]
+        call = dict(zip(weights, given, strict=True))
+        outputs, after = torch.func.functional_call(layer, call, (x, torch.tensor([3, 1]), states))
+        return (outputs, *after)
+
+    assert torch.autograd.gradcheck(run, (x, *begin, *weights.values()))
+
+
+def test_dropout_of_the_state_is_the_same_at_every_step():
+    torch.manual_seed(1)
+    layer = Recurrent("residual", D, H, state_dropout=0.5)
+    with torch.no_grad():
+        layer.weight_ih_l0.zero_()
+        layer.bias_ih_l0.zero_()
+        layer.bias_hh_l0.zero_()
+        layer.weight_hh_l0.copy_(torch.eye(H))
+    begin = (torch.full((1, 1, H), 0.5),)
+    outputs = layer(torch.zeros(1, 8, D), None, begin).outputs[0]
+    dropped = outputs[0] == 0.5  # what was dropped adds nothing
+    assert 0 < int(dropped.sum()) < H
+    assert torch.equal(outputs == 0.5, dropped.expand(8, H))
+    layer.eval()
+    assert not (layer(torch.zeros(1, 8, D), None, begin).outputs == 0.5).any()
+
+
+def test_variational_dropout_drops_units_for_good():
+    layer = Recurrent("rnn", D, H, num_layers=2, dropout=0.5, variational=True)
+    x = torch.ones(2, 6, H)
+    dropped = layer._dropped(x)
+    assert torch.equal(dropped[:, :1].expand_as(dropped), dropped)
+    assert 0 < int((dropped == 0).sum()) < dropped.numel()
+
+
+def test_weights_are_dropped_in_training_alone():
+    layer = Recurrent("rnn", D, H, weight_dropout=0.5)
+    x = torch.randn(B, T, D)
+    assert not torch.equal(layer(x).outputs, layer(x).outputs)
+    layer.eval()
+    assert torch.equal(layer(x).outputs, layer(x).outputs)
+
+
+def test_zoneout_keeps_values_in_training_and_mixes_them_otherwise():
+    layer = double("rnn", zoneout=0.5)
+    x, h = random_input(B, 1, D), random_input(1, B, H)
+    plain = double("rnn")
+    plain.load_state_dict(layer.state_dict())
+    new, old = plain(x, None, [h]).outputs[:, 0], h[0]
+    kept = layer(x, None, [h]).outputs[:, 0]
+    assert torch.all((kept == old) | torch.isclose(kept, new))
+    assert (kept == old).any() and not (kept == old).all()
+    layer.eval()
+    torch.testing.assert_close(layer(x, None, [h]).outputs[:, 0], (old + new) / 2)
+
+
+class TestBadInput:
+    layer = Recurrent("lstm", D, H)
+
+    def test_width(self):
+        with pytest.raises(ShapeError, match=rf"input_size={D}\).*got shape \(1, 2, 9\)"):
+            self.layer(torch.zeros(1, 2, 9))
+
+    def test_lengths(self):
+        x = torch.zeros(2, 3, D)
+        with pytest.raises(ShapeError, match=r"between 0 and the 3 steps of x, got 1 to 4"):
+            self.layer(x, torch.tensor([1, 4]))
+        with pytest.raises(ShapeError, match=r"shape \(2,\), got \(3,\)"):
+            self.layer(x, torch.tensor([1, 1, 1]))
+        with pytest.raises(ShapeError, match="at least one step"):
+            self.layer(torch.zeros(2, 0, D))
+
+    def test_dtype(self):
+        with pytest.raises(ShapeError, match=r"torch.float32 on cpu.*got torch.float64"):
+            self.layer(torch.zeros(1, 2, D, dtype=torch.float64))
+
+    def test_states(self):
+        with pytest.raises(ShapeError, match=r"\(1, 2, 6\), \(1, 2, 6\)\] \(h, c\), got"):
+            self.layer(torch.zeros(2, 3, D), None, [torch.zeros(1, 2, 5)])
+
+    def test_settings(self):
+        with pytest.raises(ConfigError, match="'lstm'"):
+            Recurrent("lstmm", D, H)
+        with pytest.raises(ConfigError, match="'mean'"):
+            Recurrent("rnn", D, H, merge="maen")  # type: ignore[arg-type]
+        with pytest.raises(BackendError, match="'reference'"):
+            Recurrent("rnn", D, H, backend="refrence")
+        with pytest.raises(ConfigError, match="zoneout must lie in"):
+            Recurrent("rnn", D, H, zoneout=1.0)
+        with pytest.raises(ConfigError, match=r"uses its state 'h' cannot be projected, got GRU"):
+            Recurrent("gru", D, H, projection_size=2)
+        with pytest.raises(ConfigError, match="no end to begin from"):
+            Recurrent("rnn", D, H, bidirectional=True).step(torch.zeros(1, D))
+        with pytest.raises(ShapeError, match="same sizes and options"):
+            Recurrent("gru", D, H).load_torch(nn.GRU(D, H + 1))
