@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from seqloom.compiled import in_threads
 from seqloom.ngram.scoring import score_ids, sum_sentences
-from seqloom.ngram.words import COUNT, SEEN, Words, tokenize
+from seqloom.ngram.words import Words, tokenize_known
 
-STRETCH = 1 << 17  # bytes a thread takes at a time, so that what is found stays in the cache
+STRETCH = 1 << 15  # bytes a thread takes at a time, so that what is found stays in the cache
 
 ROOM = 4 * STRETCH  # positions there is room for
 
@@ -39,13 +39,31 @@ class LineScores(NamedTuple):
 class _Room:
     """What one thread works in: memory that was touched before is quicker than fresh memory."""
 
+    ids: NDArray[np.uint32]
+    values: NDArray[np.float64]
+    orders: NDArray[np.uint8]
+    below: NDArray[np.uint32]
+    here: NDArray[np.uint32]
+    paid: NDArray[np.float64]
+    pays: NDArray[np.float64]
+    slots: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+
     def __init__(self, size: int) -> None:
         self.size = size
-        self.ids, self.values = np.empty(size, np.uint32), np.empty(size)
-        self.orders = np.empty(size, np.uint8)
-        self.below, self.here = np.empty(size, np.uint32), np.empty(size, np.uint32)
-        self.paid, self.pays = np.empty(size), np.empty(size)
-        self.slots, self.keys = np.empty(size, np.uint64), np.empty(size, np.uint64)
+        kinds = {
+            "ids": np.uint32, "values": np.float64, "orders": np.uint8, "below": np.uint32,
+            "here": np.uint32, "paid": np.float64, "pays": np.float64, "slots": np.uint64,
+            "keys": np.uint64,
+        }  # fmt: skip
+        memory = np.empty(sum(size * np.dtype(k).itemsize + 8192 for k in kinds.values()), np.uint8)
+        at = 0
+        for number, (name, kind) in enumerate(kinds.items()):
+            # Columns that begin at the same place of a page would get into each other's way.
+            at += -at % 4096 + 448 * number
+            end = at + size * np.dtype(kind).itemsize
+            setattr(self, name, memory[at:end].view(kind))
+            at = end
 
 
 class BatchScorer:
@@ -64,7 +82,6 @@ class BatchScorer:
     ) -> None:
         self._words, self._settings = words, (tables, order, suffixes, missing)
         self._spare: list[_Room] = []
-        self._none = (np.zeros(2, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64))
 
     def lines(self, block: bytes, *, by_word: bool = False) -> LineScores:
         """Score whole lines on every core."""
@@ -86,10 +103,10 @@ class BatchScorer:
                 self._spare.append(room)
 
     def _score(self, text: bytes, room: _Room, *, by_word: bool) -> LineScores:
-        words, state = self._words, np.zeros(SEEN + 3, np.int64)
-        _, _, n = tokenize(
-            np.frombuffer(text, np.uint8), 0, room.ids, 0, words.table, words.pool, words.offsets,
-            *self._none, state, False, COUNT,
+        words = self._words
+        n = tokenize_known(
+            np.frombuffer(text, np.uint8), room.ids, words.table, words.pool, words.offsets,
+            room.keys, room.slots, room.below, room.here,
         )  # fmt: skip
         ids, values, orders = room.ids[:n], room.values[:n], room.orders[:n]
         work = (room.below, room.here, room.paid, room.pays, room.slots, room.keys)

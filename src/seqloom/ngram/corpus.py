@@ -218,7 +218,7 @@ class Tokenizer:
         self._pool = _with_room(self._pool, used + size)
         self._offsets = _with_room(self._offsets, words + count + 1)
         if table_size(words + count) > len(self._table):
-            self._table = np.zeros(2 * table_size(words + count), np.uint64)
+            self._table = np.zeros(max(2 * len(self._table), table_size(words + count)), np.uint64)
             fill_table(self._table, self._pool, self._offsets, words)
         numbers = np.empty(count, np.uint32)
         self._words = add_words(
@@ -230,7 +230,7 @@ class Tokenizer:
 def _with_room(column: NDArray[Any], size: int) -> NDArray[Any]:
     if len(column) >= size:
         return column
-    grown = np.empty(max(2 * len(column), size), column.dtype)
+    grown = np.empty(max(len(column) + len(column) // 2, size), column.dtype)
     grown[: len(column)] = column
     return grown
 

@@ -25,7 +25,7 @@ KIND = "hashed"
 LINE = 4  # slots of a line of memory
 TAIL = 1 << 12  # free slots after each stretch, so that looking never runs over its end
 AHEAD = 64  # look-ups on their way to memory at once
-EXACT = 1_000_000  # up to so many n-grams, values are kept in double precision
+EXACT = 4_000_000  # up to so many n-grams, values are kept in double precision
 _U = np.uint64
 _1, _2, _3, _4, _32 = _U(1), _U(2), _U(3), _U(4), _U(32)
 _LINE = _U(LINE)
@@ -89,13 +89,24 @@ def home_of(key, homes):  # type: ignore[no-untyped-def]
 
 
 @inner
-def look_from(cells, size, slot, key):  # type: ignore[no-untyped-def]
-    """The slot that holds a key, looking from a slot on; or NONE."""
-    while cells[size * slot] != key:
-        if cells[size * slot] == 0:
-            return _NONE
-        slot += _1
-    return np.uint32(slot)
+def look_by_lines(cells, size, slot, key):  # type: ignore[no-untyped-def]
+    """The slot that holds a key, looking from the beginning of a line on, and whether one does.
+
+    The four keys of a line are compared without branches, as which of them it is cannot be
+    foreseen. Slots of a line are filled in order, so the last one tells whether to go on.
+    """
+    while True:
+        at = size * slot
+        last = cells[at + _3 * size]
+        match = (
+            _U(cells[at] == key)
+            | _U(cells[at + size] == key) << _1
+            | _U(cells[at + _2 * size] == key) << _2
+            | _U(last == key) << _3
+        )
+        if match != 0 or last == 0:
+            return slot + ((match >> _1) - (match >> _3)), match != 0
+        slot += _LINE
 
 
 @inner
@@ -106,7 +117,8 @@ def find_hashed(tables, order, context, word):  # type: ignore[no-untyped-def]
     """
     key = key_of(context, word)
     slot = _U(tables.starts[order]) + line_of(key, _U(tables.homes[order] // LINE))
-    return look_from(tables.cells, _U(cell_size(tables)), slot, key)
+    found, is_found = look_by_lines(tables.cells, _U(cell_size(tables)), slot, key)
+    return np.uint32(found) if is_found else _NONE
 
 
 @inner
@@ -238,6 +250,8 @@ def check(tables: Hashed, words: int) -> None:
         and starts[-1] < NONE
         and bool(np.all(np.diff(starts[1:]) > homes[1:]))
         and bool(np.all(homes[1:] >= LINE))
+        and not bool(np.any(homes[1:] % LINE))
+        and not bool(np.any(starts[1:] % LINE))
     )
     if not good or any(tables.cells[(end - 1) * size] for end in starts[2:]):
         raise DataError("the store's tables do not fit together; build it again")

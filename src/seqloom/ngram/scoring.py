@@ -27,6 +27,7 @@ from seqloom.ngram.hashed import (
     hashed_extends,
     hashed_prob,
     line_of,
+    look_by_lines,
     value_at,
 )
 from seqloom.ngram.trie import find_packed, packed_backoff, packed_extends, packed_prob
@@ -166,20 +167,17 @@ def _score_hashed(  # type: ignore[no-untyped-def]
             i = before + _1
             if i >= _U(len(ids)) or ids[i] == BOS:
                 continue
-            if suffixes and orders[i] != o:
-                values[i] += paid[before]
-                continue
+            can_go_on = not suffixes or orders[i] == o  # again no branch
+            values[i] += 0.0 if can_go_on else paid[before]
             key = key_of(below[before], ids[i])
-            slot = start + line_of(key, lines)
+            slot = start + (line_of(key, lines) if can_go_on else _U(0))
             prefetch(cells, size * slot)
             live[asked], keys[asked], slots[asked], due[asked] = i, key, slot, paid[before]
-            asked += 1
+            asked += can_go_on
         alive = 0
         for k in range(asked):  # without branches on what was found, which cannot be foreseen
-            i, slot, key = _U(live[k]), slots[k], keys[k]
-            while cells[size * slot] != key and cells[size * slot] != 0:
-                slot += _1
-            is_found = cells[size * slot] == key
+            i = _U(live[k])
+            slot, is_found = look_by_lines(cells, size, slots[k], keys[k])
             at = value_at(size, slot)
             values[i] = stored[at] if is_found else values[i] + due[k]
             orders[i] = o + 1 if is_found else orders[i]
