@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from seqloom.cli import app
 from seqloom.errors import ConfigError, DataError, SeqloomError
-from seqloom.ngram import lines
+from seqloom.ngram import batch, lines
 from seqloom.ngram.estimation import estimate
 from seqloom.ngram.filtering import filter_lines
 from seqloom.ngram.lines import line_blocks
@@ -93,7 +93,7 @@ def test_blocks_make_no_difference(model, tmp_path, monkeypatch, block):
     (tmp_path / "text").write_bytes(text)
     expected = [line for line in text.splitlines() if perplexity(model, line.decode()) < BOUND]
     monkeypatch.setattr(lines, "BLOCK", block)
-    monkeypatch.setattr(lines, "STRETCH", 3 * block)
+    monkeypatch.setattr(batch, "STRETCH", 3 * block)
     kept = list(filter_lines(model, line_blocks(tmp_path / "text"), below=BOUND))
     assert b"".join(part.data for part in kept).splitlines() == expected
     numbers = [int(number) for part in kept for number in part.numbers]

@@ -129,8 +129,7 @@ def test_the_same_in_files_and_in_small_pieces(monkeypatch, tmp_path):
         for prune in ((), (1, 1, 2)):
             whole = train(sentences, 3, name, prune=prune)
             with monkeypatch.context() as patch:
-                for module in ("workspace", "smoothing", "pruning"):
-                    patch.setattr(f"seqloom.ngram.{module}.CHUNK", 700)
+                patch.setattr(Workspace, "step", 700)
                 place = Workspace(folder=str(tmp_path))
                 place.spilling = True
                 pieces = train(sentences, 3, name, prune=prune, place=place)
