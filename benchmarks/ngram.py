@@ -17,7 +17,6 @@ import json
 import lzma
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -80,15 +79,24 @@ def run(command: list[str], source: Path | None = None, target: Path | None = No
         process = subprocess.Popen(
             command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True
         )
-        said = process.stderr.read() if process.stderr else ""
-        _, status, usage = os.wait4(process.pid, 0)
+        peak = 0
+        while process.poll() is None:  # what wait tells counts the memory of this process too
+            peak = max(peak, high_water(process.pid))
+            time.sleep(0.01)
         seconds = time.perf_counter() - began
-        if process.stderr:
-            process.stderr.close()
-        process.returncode = os.waitstatus_to_exitcode(status)
+        said = process.communicate()[1]
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{said}")
-    return seconds, usage.ru_maxrss * 1024 / 1e9
+    return seconds, peak / 1e9
+
+
+def high_water(pid: int) -> int:
+    """The most memory a process held so far, in bytes."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 if "VmHWM:" in status else 0
 
 
 def spread(values: list[float], digits: int = 1) -> str:
@@ -361,5 +369,4 @@ def _has_avx512() -> bool:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main()

@@ -162,6 +162,15 @@ def test_text_can_be_tokenized(tmp_path, language, text, words):
     assert row["perplexity"] == pytest.approx(expected)
 
 
+@pytest.fixture
+def heeded():
+    """What a shell starts in the background ignores interrupts, and so would our child."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded")
 def test_passes_lines_on_as_they_come_and_stops_on_an_interrupt(store):
     with subprocess.Popen(
         [SCRIPT, "filter", "-m", str(store), "--below", "1e9"],

@@ -19,7 +19,7 @@ from seqloom.architectures import architectures
 from seqloom.errors import ConfigError
 from seqloom.models.nnlm import NNLM, NNLMConfig
 from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig
-from seqloom.ngram import config, estimate
+from seqloom.ngram import config, estimation
 from seqloom.ngram.config import NgramConfig
 
 Array = NDArray[np.float64]
@@ -211,7 +211,7 @@ def test_the_settings_of_counted_models_are_light_and_in_step():
     code = "import sys, seqloom.ngram.config; print({'torch', 'numba'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"
-    assert config.HIGHEST_ORDER == estimate.HIGHEST_ORDER
+    assert config.HIGHEST_ORDER == estimation.HIGHEST_ORDER
 
 
 BAD: list[tuple[type, dict[str, Any], str]] = [

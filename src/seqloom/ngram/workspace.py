@@ -21,7 +21,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import in_threads
 from seqloom.errors import ConfigError, DataError
 
 BLOCK = 8 << 20  # bytes of text that one thread takes at a time where there is room
@@ -132,6 +131,7 @@ class Workspace:
 
     def in_pieces(self, work: Callable[..., object], start: int, end: int, *columns: Any) -> None:
         """Call work(low, high, *columns) on pieces of the rows, shared among the cores."""
+        from seqloom.compiled import in_threads  # loads numba, which settings do not need
 
         def one(low: int) -> None:
             work(low, min(low + self.step, end), *columns)

@@ -13,7 +13,7 @@ Examples:
     ...     def step(a, s, v):
     ...         return State(h=s.h + sigmoid(v.rate) * (tanh(a.n) - s.h))
     >>> Leaky.equations()[0][:40]
-    'h_t = h_{t-1} + (\\tanh((W x_t + b)_{n} '
+    'h_t = h_{t-1} + \\sigma(w_{rate}) \\odot ('
 """
 
 from __future__ import annotations
