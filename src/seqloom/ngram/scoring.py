@@ -158,14 +158,14 @@ def _score_hashed(  # type: ignore[no-untyped-def]
         paid[k] = stored[at + _1]
         values[k] = 0.0 if ids[k] == BOS else stored[at]
         orders[k] = 0 if ids[k] == BOS else 1
-    alive = len(ids)
+    alive, n = _U(len(ids)), _U(len(ids))
     for o in range(1, order):
         start, lines = _U(tables.starts[o]), _U(tables.homes[o] // LINE)
-        asked = 0
+        asked = _U(0)
         for k in range(alive):
             before = _U(live[k])
             i = before + _1
-            if i >= _U(len(ids)) or ids[i] == BOS:
+            if i >= n or ids[i] == BOS:
                 continue
             can_go_on = not suffixes or orders[i] == o  # again no branch
             values[i] += 0.0 if can_go_on else paid[before]
@@ -173,8 +173,8 @@ def _score_hashed(  # type: ignore[no-untyped-def]
             slot = start + (line_of(key, lines) if can_go_on else _U(0))
             prefetch(cells, size * slot)
             live[asked], keys[asked], slots[asked], due[asked] = i, key, slot, paid[before]
-            asked += can_go_on
-        alive = 0
+            asked += _U(can_go_on)
+        alive = _U(0)
         for k in range(asked):  # without branches on what was found, which cannot be foreseen
             i = _U(live[k])
             slot, is_found = look_by_lines(cells, size, slots[k], keys[k])
@@ -184,7 +184,7 @@ def _score_hashed(  # type: ignore[no-untyped-def]
             paid[i] = stored[at + _1]
             below[i] = slot
             live[alive] = i
-            alive += is_found
+            alive += _U(is_found)
 
 
 def _score_by(*arguments: Any) -> Any:
