@@ -191,10 +191,10 @@ def _count_order(
 
 
 def _parts(tokens: int, place: Workspace) -> int:
-    """One range a core, or as many as keep the tables of all cores below a quarter of the cap."""
+    """One range a core, or as many as keep the tables of all cores below an eighth of the cap."""
     if not place.spilling:
         return cores()
-    return cores() * max(1, -(-tokens * 2 * _SLOT // (place.memory // 4)))
+    return cores() * max(1, -(-tokens * 2 * _SLOT // (place.memory // 8)))
 
 
 def _count_range(

@@ -315,7 +315,7 @@ class _Stretch(NamedTuple):
         count = cores()
         if place.spilling:
             bytes_a_slot = 24 if self.exact else 16
-            count *= max(1, -(-self.homes * bytes_a_slot // (place.memory // 4)))
+            count *= max(1, -(-self.homes * bytes_a_slot // (place.memory // 8)))
         bounds = np.linspace(0, self.homes // LINE, count + 1).astype(np.int64) * LINE
         waiting = np.empty(0, np.uint32)
         for turn in range(0, count, cores()):

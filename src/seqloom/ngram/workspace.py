@@ -141,7 +141,7 @@ class Workspace:
 
     def breathe(self) -> None:
         """Let go of the pages of temporary files if the cap is near; they stay in the files."""
-        if not self.spilling or resident() < self.memory // 3 * 2:
+        if not self.spilling or resident() < self.memory // 8 * 5:
             return
         for mapped in self._files:
             mapped.madvise(mmap.MADV_DONTNEED)
