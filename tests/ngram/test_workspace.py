@@ -120,7 +120,7 @@ for _ in itertools.count():
 
 
 def test_the_cap_is_kept(tmp_path):
-    """A text whose columns need several times the cap, in a process of its own."""
+    """A text that takes more than half as much again without a cap, in a process of its own."""
     text = tmp_path / "text"
     draw = np.random.default_rng(0)
     with text.open("wb") as out:
