@@ -39,6 +39,9 @@ _U = np.uint64
 _1, _LOW = _U(1), _U(0xFFFFFFFF)
 
 
+# Names that compiled code calls; which function each means is chosen by the kind of store below.
+
+
 def _find(tables: Any, order: Any, context: Any, word: Any) -> Any:
     raise NotImplementedError
 
@@ -53,9 +56,6 @@ def _backoff(tables: Any, order: Any, name: Any) -> Any:
 
 def _extends(tables: Any, order: Any, name: Any) -> Any:
     raise NotImplementedError
-
-
-# Compiled code calls what belongs to the kind of store it is given.
 
 
 @overload(_find, jit_options=INNER, strict=False)

@@ -31,7 +31,6 @@ _LONGEST_HEADER = 1 << 24
 _ALIGN = 64
 _PIECE = 1 << 25  # bytes a checksum covers when a whole array is written at once
 _U = np.uint64
-_17 = _U(17)
 _47 = _U(47)
 
 
