@@ -119,6 +119,7 @@ for _ in itertools.count():
     assert [p.name for p in out.iterdir()] == ["model"], left
 
 
+@pytest.mark.slow
 def test_the_cap_is_kept(tmp_path):
     """A text that takes more than half as much again without a cap, in a process of its own."""
     text = tmp_path / "text"

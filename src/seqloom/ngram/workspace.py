@@ -25,7 +25,7 @@ from seqloom.errors import ConfigError, DataError
 
 BLOCK = 8 << 20  # bytes of text that one thread takes at a time where there is room
 CHUNK = 1 << 20  # rows that it takes
-LEAST_CHUNK = 1 << 15  # rows worked on, at least, between two looks at the memory in use
+LEAST_CHUNK = 1 << 13  # rows worked on, at least, between two looks at the memory in use
 LEAST = 256 << 20  # what Python, numba and a vocabulary need in any case
 _PAGE = mmap.PAGESIZE
 
@@ -115,7 +115,7 @@ class Workspace:
     @property
     def step(self) -> int:
         """How many rows are worked on between two looks at the memory in use."""
-        return max(LEAST_CHUNK, self.memory >> 13) if self.spilling else CHUNK
+        return max(LEAST_CHUNK, self.memory >> 15) if self.spilling else CHUNK
 
     @property
     def block(self) -> int:
@@ -141,7 +141,7 @@ class Workspace:
 
     def breathe(self) -> None:
         """Let go of the pages of temporary files if the cap is near; they stay in the files."""
-        if not self.spilling or resident() < self.memory // 8 * 5:
+        if not self.spilling or resident() < self.memory // 2:
             return
         for mapped in self._files:
             mapped.madvise(mmap.MADV_DONTNEED)
