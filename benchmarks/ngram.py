@@ -188,7 +188,7 @@ def scaling(text: Path, folder: Path, repeats: int) -> list[str]:
 
 def larger_than_memory(text: Path, folder: Path) -> list[str]:
     """A text three times the cap: the shared text with its words renamed, copy by copy."""
-    cap, copies = 256 << 20, 11
+    cap, copies = 384 << 20, 16
     part = folder / "large"
     whole = text.read_bytes()
     with part.open("wb") as out:
@@ -196,11 +196,11 @@ def larger_than_memory(text: Path, folder: Path) -> list[str]:
             mark = str(copy).encode()
             out.write(whole.replace(b"e ", b"e" + mark + b" ") if copy else whole)
     size = part.stat().st_size
-    command = [*SEQLOOM, "ngram", "estimate", "--order", "3", "--memory", "256M"]
+    command = [*SEQLOOM, "ngram", "estimate", "--order", "3", "--memory", "384M"]
     seconds, peak = run([*command, "--store", str(folder / "l")], part)
     part.unlink()
     return [
-        f"A text of {size / 1e6:.0f} MB, {size / cap:.1f} times a cap of 256M, order 3, to a store:"
+        f"A text of {size / 1e6:.0f} MB, {size / cap:.1f} times a cap of 384M, order 3, to a store:"
         f" "
         f"{seconds:.0f} s, peak {peak:.3f} GB (the cap is {cap / 1e9:.3f} GB)."
     ]

@@ -197,7 +197,7 @@ BAD_COUNTED: list[tuple[dict[str, Any], str]] = [
     ({"prune": (0, -1)}, r"do not decrease, got \[0, -1\]"),
     ({"prune": (1,)}, r"prune must begin with 0, got \[1\].*min_count of the vocabulary"),
     ({"memory": "much"}, "memory must be a size such as 800M or 2G, got 'much'"),
-    ({"memory": "5M"}, "memory must be at least 256M, got '5M'"),
+    ({"memory": "5M"}, "memory must be at least 384M, got '5M'"),
 ]
 
 

@@ -546,7 +546,7 @@ def test_words_that_would_not_come_back_are_refused(word):
 
 
 def test_columns_in_files_are_written_as_those_in_memory(tmp_path):
-    place = Workspace(memory=256 << 20, folder=str(tmp_path))
+    place = Workspace(memory=384 << 20, folder=str(tmp_path))
     place.spilling = True
     ngrams = read(SMALL, tmp_path)
     expected, out = io.BytesIO(), io.BytesIO()

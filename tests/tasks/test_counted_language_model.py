@@ -193,7 +193,7 @@ def test_pruning_leaves_out_long_rare_ngrams(model):
 
 
 def test_little_memory_changes_nothing(tmp_path, model):
-    lean = small(memory="256M").fit(TEXTS, out=tmp_path / "lean")
+    lean = small(memory="384M").fit(TEXTS, out=tmp_path / "lean")
     plain = model.save(tmp_path / "plain")
     store = (tmp_path / "lean" / "model.ngram").read_bytes()
     assert store == (plain / "model.ngram").read_bytes()

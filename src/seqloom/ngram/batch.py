@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.compiled import in_threads
+from seqloom.ngram.known import PADDING, tokenize_known
 from seqloom.ngram.scoring import score_ids, sum_sentences
-from seqloom.ngram.words import Words, tokenize_known
+from seqloom.ngram.words import Words
 
 STRETCH = 1 << 15  # bytes a thread takes at a time, so that what is found stays in the cache
 
@@ -85,35 +86,42 @@ class BatchScorer:
 
     def lines(self, block: bytes, *, by_word: bool = False) -> LineScores:
         """Score whole lines on every core."""
-        done = in_threads(lambda text: self.stretch(text, by_word=by_word), stretches(block))
+        text = np.frombuffer(block + PADDING, np.uint8)
+        done = in_threads(
+            lambda part: self._stretch(text, *part, by_word=by_word), stretches(block)
+        )
         if len(done) == 1:
             return done[0]
         columns = zip(*done, strict=True) if done else [(np.empty(0),)] * len(LineScores._fields)
         return LineScores(*map(np.concatenate, columns))
 
-    def stretch(self, text: bytes, *, by_word: bool = False) -> LineScores:
-        """Score whole lines on this thread, which leaves Python free for others."""
-        need = 2 * len(text) + 2  # a byte is an empty line, two marks, at most
+    def _stretch(
+        self, text: NDArray[np.uint8], start: int, end: int, lines: int, *, by_word: bool
+    ) -> LineScores:
+        """Score some of the lines on this thread, which leaves Python free for others."""
+        need = 2 * (end - start) + 2  # a byte is an empty line, two marks, at most
         usual = need <= ROOM
         room = self._spare.pop() if usual and self._spare else _Room(max(need, ROOM))
         try:
-            return self._score(text, room, by_word=by_word)
+            return self._score(text, start, end, lines, room, by_word=by_word)
         finally:
             if usual:
                 self._spare.append(room)
 
-    def _score(self, text: bytes, room: _Room, *, by_word: bool) -> LineScores:
+    def _score(
+        self, text: NDArray[np.uint8], start: int, end: int, lines: int, room: _Room, *,
+        by_word: bool,
+    ) -> LineScores:  # fmt: skip
         words = self._words
         n = tokenize_known(
-            np.frombuffer(text, np.uint8), room.ids, words.table, words.pool, words.offsets,
+            text, start, end, room.ids, words.table, words.pool, words.offsets,
             room.keys, room.slots, room.below, room.here,
         )  # fmt: skip
         ids, values, orders = room.ids[:n], room.values[:n], room.orders[:n]
         work = (room.below, room.here, room.paid, room.pays, room.slots, room.keys)
         score_ids(*self._settings, ids, *work, values, orders)
-        size = text.count(b"\n")
-        totals, known_totals = np.empty(size), np.empty(size)
-        counts, unknown = np.empty(size, np.int64), np.empty(size, np.int64)
+        totals, known_totals = np.empty(lines), np.empty(lines)
+        counts, unknown = np.empty(lines, np.int64), np.empty(lines, np.int64)
         sum_sentences(ids, values, totals, counts, unknown, known_totals)
         if by_word:
             ids, values, orders = ids.copy(), values.copy(), orders.copy()
@@ -122,10 +130,10 @@ class BatchScorer:
         return LineScores(totals, counts, unknown, known_totals, ids, values, orders)
 
 
-def stretches(block: bytes) -> Iterator[bytes]:
-    """Whole lines in pieces for threads to take."""
+def stretches(block: bytes) -> Iterator[tuple[int, int, int]]:
+    """Whole lines in pieces for threads to take: where each begins and ends, and how many lines."""
     at = 0
     while at < len(block):
         end = block.find(b"\n", min(at + STRETCH, len(block)) - 1) + 1 or len(block)
-        yield block[at:end]
+        yield at, end, block.count(b"\n", at, end)
         at = end

@@ -90,9 +90,9 @@ def _in_order(one: Callable[[tuple[int, bytes]], Kept], blocks: Iterable[bytes])
     first = 1
     for block in blocks:
         jobs = []
-        for lines in stretches(block):
-            jobs.append((first, lines))
-            first += lines.count(b"\n")
+        for start, end, lines in stretches(block):
+            jobs.append((first, block[start:end]))
+            first += lines
         data, numbers, perplexities, lines_each = zip(*in_threads(one, jobs), strict=True)
         yield Kept(
             b"".join(data), np.concatenate(numbers), np.concatenate(perplexities), sum(lines_each)

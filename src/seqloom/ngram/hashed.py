@@ -1,9 +1,10 @@
 """The fast store: every n-gram in a hash table whose slots are the n-grams' names.
 
-A key is the slot of the context and the last word, 32 bits each, so a match is exact. A slot holds
-its key, probability and back-off side by side: one way to memory an n-gram. Slots 0 to V - 1 are
-the unigrams, by word; each higher order has a stretch of its own, filled to three quarters and
-looked at from the beginning of a line of memory on.
+A key is the slot of the context and the last word, 32 bits each, so a match is exact. Eight slots
+make a bucket: a line of memory with their keys, which are compared at once, and next to it their
+probabilities and back-offs. Slots 0 to V - 1 are the unigrams, by word; each higher order has a
+stretch of its own, filled to two thirds: few buckets are full, and only from those a look-up goes
+on to the next.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from seqloom.compiled import compiled, cores, in_threads, inner, prefetch
@@ -22,13 +24,13 @@ from seqloom.ngram.words import NONE, mix
 from seqloom.ngram.workspace import Workspace
 
 KIND = "hashed"
-LINE = 4  # slots of a line of memory
+BUCKET = 8  # slots whose keys are one line of memory
 TAIL = 1 << 12  # free slots after each stretch, so that looking never runs over its end
 AHEAD = 64  # look-ups on their way to memory at once
 EXACT = 4_000_000  # up to so many n-grams, values are kept in double precision
 _U = np.uint64
-_1, _2, _3, _4, _32 = _U(1), _U(2), _U(3), _U(4), _U(32)
-_LINE = _U(LINE)
+_1, _2, _3, _32 = _U(1), _U(2), _U(3), _U(32)
+_BUCKET, _LANE = _U(BUCKET), _U(BUCKET - 1)
 _NONE = np.uint32(NONE)
 
 
@@ -43,9 +45,9 @@ class Hashed(NamedTuple):
     """The arrays of a hashed store, as compiled code takes them.
 
     Args:
-        cells: By slot, two or three numbers of 64 bits: the key (0 where free), then log10 of
-            probability and back-off as two floats or two doubles. A back-off of minus zero says
-            that no n-gram goes on from here.
+        cells: By bucket, the keys of its slots (0 where free), then log10 of probability and
+            back-off of each as two floats or two doubles. A back-off of minus zero says that no
+            n-gram goes on from here.
         values: The same memory as floats or doubles.
         starts: The first slot of each order, and the end.
         homes: How many slots of each order keys are scattered over.
@@ -71,42 +73,45 @@ def cell_size(tables):  # type: ignore[no-untyped-def]
 
 
 @inner
-def value_at(size, slot):  # type: ignore[no-untyped-def]
-    """Where in `values` a slot's probability lies; its back-off comes next. All unsigned."""
-    return _3 * slot + _1 if size == _3 else _4 * slot + _2
+def key_at(size, slot):  # type: ignore[no-untyped-def]
+    """Where in `cells` a slot's key lies. All unsigned."""
+    return slot + (size - _1) * (slot & ~_LANE)
 
 
 @inner
-def line_of(key, lines):  # type: ignore[no-untyped-def]
-    """The first slot to look at, in a stretch of so many lines: where a line of memory begins."""
-    return (((mix(key) >> _32) * lines) >> _32) * _LINE
+def value_at(size, slot):  # type: ignore[no-untyped-def]
+    """Where in `values` a slot's probability lies; its back-off comes next. All unsigned."""
+    at = key_at(size, slot) + _BUCKET
+    return at + (slot & _LANE) if size == _3 else _2 * at
+
+
+@inner
+def bucket_of(key, buckets):  # type: ignore[no-untyped-def]
+    """The first slot to look at, in a stretch of so many buckets."""
+    return (((mix(key) >> _32) * buckets) >> _32) * _BUCKET
 
 
 @inner
 def home_of(key, homes):  # type: ignore[no-untyped-def]
     """The same as a signed number, by the number of slots."""
-    return np.int64(line_of(key, _U(homes // LINE)))
+    return np.int64(bucket_of(key, _U(homes // BUCKET)))
 
 
 @inner
-def look_by_lines(cells, size, slot, key):  # type: ignore[no-untyped-def]
-    """The slot that holds a key, looking from the beginning of a line on, and whether one does.
+def look_in_buckets(cells, size, slot, key):  # type: ignore[no-untyped-def]
+    """The slot that holds a key, looking from the beginning of a bucket on, and whether one does.
 
-    The four keys of a line are compared without branches, as which of them it is cannot be
-    foreseen. Slots of a line are filled in order, so the last one tells whether to go on.
+    The keys of a bucket are compared without branches, as which of them it is cannot be foreseen.
+    Slots are filled in order, so the last one tells whether to go on.
     """
     while True:
         at = size * slot
-        last = cells[at + _3 * size]
-        match = (
-            _U(cells[at] == key)
-            | _U(cells[at + size] == key) << _1
-            | _U(cells[at + _2 * size] == key) << _2
-            | _U(last == key) << _3
-        )
-        if match != 0 or last == 0:
-            return slot + ((match >> _1) - (match >> _3)), match != 0
-        slot += _LINE
+        match = _U(0)
+        for lane in range(BUCKET):
+            match |= _U(cells[at + _U(lane)] == key) << _U(lane)
+        if match != 0 or cells[at + _LANE] == 0:
+            return slot + (trailing_zeros(match) & _LANE), match != 0
+        slot += _BUCKET
 
 
 @inner
@@ -116,8 +121,8 @@ def find_hashed(tables, order, context, word):  # type: ignore[no-untyped-def]
     Orders count from 0 here and below: the unigrams.
     """
     key = key_of(context, word)
-    slot = _U(tables.starts[order]) + line_of(key, _U(tables.homes[order] // LINE))
-    found, is_found = look_by_lines(tables.cells, _U(cell_size(tables)), slot, key)
+    slot = _U(tables.starts[order]) + bucket_of(key, _U(tables.homes[order] // BUCKET))
+    found, is_found = look_in_buckets(tables.cells, _U(cell_size(tables)), slot, key)
     return np.uint32(found) if is_found else _NONE
 
 
@@ -174,19 +179,20 @@ def _insert(  # type: ignore[no-untyped-def]
 def _enter(  # type: ignore[no-untyped-def]
     row, slot, key, prob, backoff, extends, slots, first, cells, values, carried, carry
 ):
-    size = 3 if len(values) == len(cells) else 2
-    while size * slot < len(cells) and cells[size * slot] != 0:
-        slot += 1
-    if size * slot == len(cells):
+    size, end = _U(3 if len(values) == len(cells) else 2), _U(len(cells))
+    slot = _U(slot)
+    while size * slot < end and cells[key_at(size, slot)] != 0:
+        slot += _1
+    if size * slot == end:
         if carried < len(carry):
             carry[carried] = row
         return carried + 1
-    cells[size * slot] = key
-    at = 3 * slot + 1 if size == 3 else 4 * slot + 2
+    cells[key_at(size, slot)] = key
+    at = value_at(size, slot)
     values[at] = prob[row]
     if len(slots):
-        values[at + 1] = marked(backoff[row], extends[row])
-        slots[row] = first + slot
+        values[at + _1] = marked(backoff[row], extends[row])
+        slots[row] = first + np.int64(slot)
     return carried
 
 
@@ -218,8 +224,8 @@ def _mark(start, end, context, extends):  # type: ignore[no-untyped-def]
 
 def layout(sizes: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first slot of each order with the end, and how many of an order's slots are homes."""
-    homes = [sizes[0], *(LINE * (size // 3 + 1) for size in sizes[1:])]
-    stretches = [-(-sizes[0] // LINE) * LINE, *(count + TAIL for count in homes[1:])]
+    homes = [sizes[0], *(BUCKET * (3 * size // 16 + 1) for size in sizes[1:])]
+    stretches = [-(-sizes[0] // BUCKET) * BUCKET, *(count + TAIL for count in homes[1:])]
     starts = np.concatenate([[0], np.cumsum(stretches)]).astype(np.int64)
     if starts[-1] >= NONE:
         raise ConfigError(
@@ -249,11 +255,11 @@ def check(tables: Hashed, words: int) -> None:
         and starts[-1] * size == len(tables.cells)
         and starts[-1] < NONE
         and bool(np.all(np.diff(starts[1:]) > homes[1:]))
-        and bool(np.all(homes[1:] >= LINE))
-        and not bool(np.any(homes[1:] % LINE))
-        and not bool(np.any(starts[1:] % LINE))
+        and bool(np.all(homes[1:] >= BUCKET))
+        and not bool(np.any(homes[1:] % BUCKET))
+        and not bool(np.any(starts[1:] % BUCKET))
     )
-    if not good or any(tables.cells[(end - 1) * size] for end in starts[2:]):
+    if not good or any(tables.cells[(end - BUCKET) * size + BUCKET - 1] for end in starts[2:]):
         raise DataError("the store's tables do not fit together; build it again")
 
 
@@ -282,7 +288,7 @@ def pack_hashed(ngrams: Ngrams, sink: Sink, place: Workspace) -> None:
     for index, level in enumerate(ngrams.levels[1:], 1):
         top = index + 1 == ngrams.order
         extends = _extended(ngrams, index, place)
-        slots = np.empty(0 if top else len(level), np.uint32)
+        slots = place.empty(0 if top else len(level), np.uint32)
         job = _Stretch(level, extends, slot_of, slots, int(starts[index]), int(homes[index]), exact)
         for low, cells in job.sections(place):
             sink.write("cells", cells, (int(starts[index]) + low) * size)
@@ -290,13 +296,15 @@ def pack_hashed(ngrams: Ngrams, sink: Sink, place: Workspace) -> None:
 
 
 def _unigram_cells(level: Level, extends: NDArray[np.bool_], *, exact: bool) -> NDArray[np.uint64]:
-    real = np.float64 if exact else np.float32
-    values = np.zeros((len(level), 3 if exact else 4), real)
-    values[:, -2] = level.prob
+    buckets, real = -(-len(level) // BUCKET), np.float64 if exact else np.float32
+    cells = np.zeros((buckets, BUCKET * (3 if exact else 2)), np.uint64)
+    values = np.zeros((buckets * BUCKET, 2), real)
+    values[: len(level), 0] = level.prob
     if len(extends):
         leaves = extends | (level.backoff != 0)
-        values[:, -1] = np.where(leaves, level.backoff + 0.0, -0.0)
-    return values.reshape(-1).view(np.uint64)
+        values[: len(level), 1] = np.where(leaves, level.backoff + 0.0, -0.0)
+    cells[:, BUCKET:] = values.reshape(buckets, -1).view(np.uint64)
+    return cells.reshape(-1)
 
 
 class _Stretch(NamedTuple):
@@ -315,8 +323,8 @@ class _Stretch(NamedTuple):
         count = cores()
         if place.spilling:
             bytes_a_slot = 24 if self.exact else 16
-            count *= max(1, -(-self.homes * bytes_a_slot // (place.memory // 8)))
-        bounds = np.linspace(0, self.homes // LINE, count + 1).astype(np.int64) * LINE
+            count *= max(1, -(-self.homes * bytes_a_slot // place.spare()))
+        bounds = np.linspace(0, self.homes // BUCKET, count + 1).astype(np.int64) * BUCKET
         waiting = np.empty(0, np.uint32)
         for turn in range(0, count, cores()):
             ids = range(turn, min(turn + cores(), count))
@@ -326,7 +334,9 @@ class _Stretch(NamedTuple):
                 yield int(bounds[i]), cells
         cells = self._empty(TAIL)
         left = self._carry_in(waiting, np.int64(self.homes), cells, waiting[:0])
-        assert not len(left) and cells[-3 if self.exact else -2] == 0, "a tail is never full"
+        assert not len(left) and cells[-BUCKET * (2 if self.exact else 1) - 1] == 0, (
+            "a tail is never full"
+        )
         yield self.homes, cells
 
     def _empty(self, slots: int) -> NDArray[np.uint64]:
@@ -365,7 +375,7 @@ def _extended(ngrams: Ngrams, index: int, place: Workspace) -> NDArray[np.bool_]
     """Which n-grams of an order some longer one goes on from."""
     if index + 1 == ngrams.order:
         return np.empty(0, np.bool_)
-    extends = np.zeros(len(ngrams.levels[index]), np.bool_)
+    extends = place.zeros(len(ngrams.levels[index]), np.bool_)
     above = ngrams.levels[index + 1]
     for start, end in place.chunks(len(above)):
         _mark(start, end, above.context, extends)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import in_threads
 from seqloom.errors import ConfigError
 from seqloom.files import Source
 from seqloom.ngram import hashed, stores, trie
 from seqloom.ngram.arpa import read_arpa
-from seqloom.ngram.batch import STRETCH, BatchScorer, LineScores
+from seqloom.ngram.batch import BatchScorer, LineScores
 from seqloom.ngram.corpus import TextSource, read_blocks
+from seqloom.ngram.known import PADDING
 from seqloom.ngram.levels import Ngrams
 from seqloom.ngram.scoring import (
     LONGEST,
@@ -31,6 +31,7 @@ from seqloom.ngram.words import BOS, EOS, NONE, UNK, Words
 from seqloom.ngram.workspace import Workspace
 
 _LN10 = math.log(10)
+PART = 1 << 16  # sentences of a list that are scored at a time
 
 
 class WordScore(NamedTuple):
@@ -181,11 +182,11 @@ class NgramModel:
     def score(self, text: str | list[str] | tuple[str, ...]) -> float | NDArray[np.float64]:
         """The natural log-probability of a sentence, or of each of a list."""
         if isinstance(text, str):
-            data = text.encode("utf-8", "surrogateescape")
+            data = text.encode("utf-8", "surrogateescape") + PADDING
             if self._fast is None or len(data) > LONGEST:
                 return float(self.score([text])[0])
             return self._fast(self._address, self._missing, data)  # type: ignore[no-any-return]
-        found = in_threads(lambda part: self._batch.stretch(_joined(part)).totals, _parts(text))
+        found = [self._batch.lines(_joined(part)).totals for part in _parts(text)]
         return np.concatenate([np.empty(0), *found])
 
     def score_words(self, text: str) -> list[WordScore]:
@@ -292,15 +293,9 @@ class NgramModel:
 
 
 def _parts(sentences: list[str] | tuple[str, ...]) -> Iterator[list[str] | tuple[str, ...]]:
-    """Stretches of a list, each enough for a thread to take."""
-    first = size = 0
-    for last, sentence in enumerate(sentences, 1):
-        size += len(sentence)
-        if size >= STRETCH // 2:
-            yield sentences[first:last]
-            first, size = last, 0
-    if first < len(sentences):
-        yield sentences[first:]
+    """A list in parts, so that a long one is not held in memory twice."""
+    for first in range(0, len(sentences), PART):
+        yield sentences[first : first + PART]
 
 
 def _joined(sentences: list[str] | tuple[str, ...]) -> bytes:

@@ -1,7 +1,8 @@
 """The loops of smoothing over the n-grams of an order.
 
 All work on the rows from `start` to `end`. `sums` has two numbers a history, side by side as they
-are needed together.
+are needed together. Of what the suffixes name, a window may be there, from row `low` on; rows that
+need another one are left for it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ _NONE_FREE = 1e-12  # less than this left by the words seen after a history: all
 
 
 @compiled
-def count_before(start, end, suffix, count):  # type: ignore[no-untyped-def]
+def count_before(start, end, suffix, low, count):  # type: ignore[no-untyped-def]
     """Count, for each n-gram, those one word longer that end in it."""
     for i in range(start, end):
-        count[suffix[i]] += 1
+        at = np.int64(suffix[i]) - low
+        if at >= 0 and at < len(count):
+            count[at] += 1
 
 
 @compiled
@@ -63,13 +66,15 @@ def add_up(  # type: ignore[no-untyped-def]
 
 @compiled
 def cover(  # type: ignore[no-untyped-def]
-    start, end, context, suffix, count, occurs, threshold, spared, lower, covered
+    start, end, context, suffix, count, occurs, threshold, spared, low, lower, covered
 ):  # fmt: skip
     """Back-off only: by history, the lower order's probability of the words seen after it."""
-    flat = len(lower) == 1
     for i in range(start, end):
+        at = np.int64(suffix[i]) - low if low >= 0 else np.int64(0)
+        if at < 0 or at >= len(lower):
+            continue
         if count[i] > 0 and (occurs[i] > threshold or i < spared):
-            covered[context[i]] += lower[0] if flat else lower[suffix[i]]
+            covered[context[i]] += lower[at]
 
 
 @compiled
@@ -95,19 +100,25 @@ def settle_sums(start, end, sums, covered, constant, spare, scale):  # type: ign
 
 @compiled
 def weigh_counts(  # type: ignore[no-untyped-def]
-    start, end, context, suffix, count, discounts, sums, lower, interpolated, probs
+    start, end, context, suffix, count, discounts, sums, low, lower, interpolated, probs
 ):  # fmt: skip
-    """Pass 2: the probabilities, from settled sums and the probabilities of the order below."""
+    """Pass 2: the probabilities, from settled sums and the probabilities of the order below.
+
+    `low` is negative where there is one probability for all.
+    """
     most = len(discounts) - 1
-    flat = len(lower) == 1
+    flat = low < 0
     for i in range(start, end):
         if i + _AHEAD < end:
             prefetch(sums, 2 * np.int64(context[i + _AHEAD]))
-            if not flat:
-                prefetch(lower, np.int64(suffix[i + _AHEAD]))
+            if not flat:  # one outside the window is harmless
+                prefetch(lower, np.int64(suffix[i + _AHEAD]) - low)
+        near = np.int64(0) if flat else np.int64(suffix[i]) - low
+        if near < 0 or near >= len(lower):
+            continue
         c = count[i]
         at = 2 * np.int64(context[i])
         p = sums[at] * (c - discounts[min(c, most)])
         if interpolated or c == 0:
-            p += sums[at + 1] * (lower[0] if flat else lower[suffix[i]])
+            p += sums[at + 1] * lower[near]
         probs[i] = min(p, 1.0)

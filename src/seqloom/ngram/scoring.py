@@ -18,25 +18,28 @@ from numba.extending import intrinsic, overload
 
 from seqloom.compiled import INNER, compiled, compiled_with_gil, inner, prefetch
 from seqloom.ngram.counting import key_of
+from seqloom.ngram.eights import scan_word_fast
 from seqloom.ngram.hashed import (
-    LINE,
+    AHEAD,
+    BUCKET,
     Hashed,
+    bucket_of,
     cell_size,
     find_hashed,
     hashed_backoff,
     hashed_extends,
     hashed_prob,
-    line_of,
-    look_by_lines,
+    look_in_buckets,
     value_at,
 )
+from seqloom.ngram.known import PADDING
 from seqloom.ngram.trie import find_packed, packed_backoff, packed_extends, packed_prob
-from seqloom.ngram.words import BOS, EOS, NONE, UNK, find_word, is_blank, scan_word
+from seqloom.ngram.words import BOS, EOS, NONE, UNK, find_word, is_blank
 
 _NONE = np.uint32(NONE)
 _LN10 = math.log(10)
 _U = np.uint64
-_1, _LOW = _U(1), _U(0xFFFFFFFF)
+_1, _32, _LOW = _U(1), _U(32), _U(0xFFFFFFFF)
 
 
 # Names that compiled code calls; which function each means is chosen by the kind of store below.
@@ -143,48 +146,66 @@ def _reaches(ids, i, words):  # type: ignore[no-untyped-def]
 
 @inner
 def _score_hashed(  # type: ignore[no-untyped-def]
-    tables, order, suffixes, ids, below, live, paid, due, slots, keys, values, orders
+    tables, order, suffixes, ids, below, live, paid, slots, keys, values, orders
 ):
     """The same for a hashed store, quicker: only positions that can go on are looked at again.
 
-    `live` lists the positions at which an n-gram of the order below ends, which are those where
-    `orders` says so. First what is needed from the table is called for, then it is looked at.
+    `live[first:]` lists the positions at which an n-gram of the order below ends, which are those
+    where `orders` says so. They are taken some at a time: what is needed from the table is called
+    for before it is looked at, and words are sorted into lists by what was found and not branched
+    on, as it cannot be foreseen. The last ones go first, since a look-up writes what those of later
+    positions read. `keys` and `slots` hold twice AHEAD at least.
     """
     cells, stored, size = tables.cells, tables.values, _U(cell_size(tables))
-    for k in range(len(ids)):
+    n, ahead = _U(len(ids)), _U(AHEAD)
+    for k in range(n):
         at = value_at(size, _U(ids[k]))
         below[k] = ids[k]
         live[k] = k
         paid[k] = stored[at + _1]
         values[k] = 0.0 if ids[k] == BOS else stored[at]
         orders[k] = 0 if ids[k] == BOS else 1
-    alive, n = _U(len(ids)), _U(len(ids))
+    first = _U(0)
     for o in range(1, order):
-        start, lines = _U(tables.starts[o]), _U(tables.homes[o] // LINE)
-        asked = _U(0)
-        for k in range(alive):
-            before = _U(live[k])
-            i = before + _1
-            if i >= n or ids[i] == BOS:
-                continue
-            can_go_on = not suffixes or orders[i] == o  # again no branch
-            values[i] += 0.0 if can_go_on else paid[before]
-            key = key_of(below[before], ids[i])
-            slot = start + (line_of(key, lines) if can_go_on else _U(0))
-            prefetch(cells, size * slot)
-            live[asked], keys[asked], slots[asked], due[asked] = i, key, slot, paid[before]
-            asked += _U(can_go_on)
-        alive = _U(0)
-        for k in range(asked):  # without branches on what was found, which cannot be foreseen
-            i = _U(live[k])
-            slot, is_found = look_by_lines(cells, size, slots[k], keys[k])
-            at = value_at(size, slot)
-            values[i] = stored[at] if is_found else values[i] + due[k]
-            orders[i] = o + 1 if is_found else orders[i]
-            paid[i] = stored[at + _1]
-            below[i] = slot
-            live[alive] = i
-            alive += _U(is_found)
+        start, buckets = _U(tables.starts[o]), _U(tables.homes[o] // BUCKET)
+        left, upto, first = first, n, n
+        while upto > left:
+            begin = max(left + ahead, upto) - ahead
+            asked, due, hits = _U(0), ahead, _U(0)  # due: those that pay for leaving the context
+            for k in range(begin, upto):
+                i = _U(live[k]) + _1
+                if i >= n or ids[i] == BOS:
+                    continue
+                can_go_on = not suffixes or orders[i] == o
+                keys[asked] = keys[due] = i
+                asked += _U(can_go_on)
+                due += _U(not can_go_on)
+            for k in range(asked):
+                i = keys[k]
+                keys[k] = key_of(below[i - _1], ids[i])
+                slot = start + bucket_of(keys[k], buckets)
+                slots[k] = i << _32 | slot
+                prefetch(cells, size * slot)
+                prefetch(cells, size * slot + _U(BUCKET))
+            for k in range(asked):
+                i = slots[k] >> _32
+                slot, is_found = look_in_buckets(cells, size, slots[k] & _LOW, keys[k])
+                slots[hits] = i << _32 | slot
+                keys[due] = i
+                hits += _U(is_found)
+                due += _U(not is_found)
+            for k in range(ahead, due):
+                values[keys[k]] += paid[keys[k] - _1]
+            while hits > 0:
+                hits -= _1
+                i, slot = slots[hits] >> _32, slots[hits] & _LOW
+                at = value_at(size, slot)
+                values[i], paid[i] = stored[at], stored[at + _1]
+                orders[i] = o + 1
+                below[i] = slot
+                first -= _1
+                live[first] = i
+            upto = begin
 
 
 def _score_by(*arguments: Any) -> Any:
@@ -208,7 +229,7 @@ def _score_by_kind(  # type: ignore[no-untyped-def]
     ):
         if missing == 0:
             _score_hashed(
-                tables, order, suffixes, ids, below, here, paid, pays, slots, keys, values, orders
+                tables, order, suffixes, ids, below, here, paid, slots, keys, values, orders
             )
         else:
             _score(
@@ -324,14 +345,17 @@ _f64 = _pointer(types.float64, ir.DoubleType())
 # A handle is a model's addresses in one array, since one number is quick to hand over: its fields.
 CELLS, CELLS_SIZE, STARTS, HOMES, ORDER, TABLE, TABLE_SIZE, POOL, POOL_SIZE = range(9)
 OFFSETS, OFFSETS_SIZE, SUFFIXES, WORK, FIELDS = range(9, 14)
-LONGEST = 1 << 12  # bytes of a sentence that is scored through a handle
+LONGEST = 1 << 12  # bytes of a sentence that is scored through a handle, its padding included
 _ROOM = LONGEST // 2 + 8  # words of it, with its marks
 WORK_BYTES = _ROOM * (8 * 5 + 4 * 3 + 4)
 
 
 @numba.njit(error_model="numpy")
 def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
-    """The natural log-probability of one sentence: tokenized and scored without leaving here."""
+    """The natural log-probability of one sentence: tokenized and scored without leaving here.
+
+    PADDING stands behind it.
+    """
     table, pool = (
         numba.carray(_u64(h[TABLE]), h[TABLE_SIZE]),
         numba.carray(_u8(h[POOL]), h[POOL_SIZE]),
@@ -340,11 +364,11 @@ def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
     ids = numba.carray(_u32(work + 40 * _ROOM), _ROOM)
     ids[0] = BOS
     n, at = 1, 0
-    while at < len(text):
+    while at < len(text) - len(PADDING):
         if is_blank(text[at]):
             at += 1
             continue
-        end, key, is_long = scan_word(text, at)
+        end, key, is_long = scan_word_fast(text, at)
         entry = table[find_word(text, at, end, key, is_long, table, pool, offsets) + _1]
         number = np.uint32((entry & _LOW) - _1) if entry != 0 else np.uint32(UNK)
         at = end
@@ -358,7 +382,7 @@ def _sentence(tables, h, missing, text):  # type: ignore[no-untyped-def]
         tables, h[ORDER], h[SUFFIXES] != 0, missing, numba.carray(_u32(work + 40 * _ROOM), n),
         numba.carray(_u32(work + 44 * _ROOM), n), numba.carray(_u32(work + 48 * _ROOM), n),
         numba.carray(_f64(work + 8 * _ROOM), n), numba.carray(_f64(work + 16 * _ROOM), n),
-        numba.carray(_u64(work + 24 * _ROOM), n), numba.carray(_u64(work + 32 * _ROOM), n),
+        numba.carray(_u64(work + 24 * _ROOM), _ROOM), numba.carray(_u64(work + 32 * _ROOM), _ROOM),
         values, numba.carray(_u8(work + 52 * _ROOM), n),
     )  # fmt: skip
     total = 0.0

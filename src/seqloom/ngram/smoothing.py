@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,8 +213,9 @@ def _count(
     count = level.count
     if smoothing.continuation and order < len(levels):
         count = place.zeros(len(level), np.uint32)
-        for start, end in place.chunks(len(levels[order])):
-            count_before(start, end, levels[order].suffix, count)
+        for low, window in place.windows(count, changes=True):
+            for start, end in place.chunks(len(levels[order])):
+                count_before(start, end, levels[order].suffix, low, window)
         for start, end in place.chunks(len(level)):
             keep_beginnings(start, end, level.begins, level.count, count)
     counted = np.zeros(smoothing.highest_count + 1, np.int64)
@@ -326,11 +327,12 @@ def _probabilities(
         covered = place.zeros(len(sums) // 2, np.float64) if order > 1 else np.zeros(1)
         if smoothing.backoff is None or order == 1:
             spared = EOS + 1 if order == 1 else 0
-            for start, end in place.chunks(len(level)):
-                cover(
-                    start, end, level.context, level.suffix, own.count, level.count,
-                    threshold, spared, lower, covered,
-                )  # fmt: skip
+            for low, window in _windows(lower, order, smoothing, place):
+                for start, end in place.chunks(len(level)):
+                    cover(
+                        start, end, level.context, level.suffix, own.count, level.count,
+                        threshold, spared, low, window, covered,
+                    )  # fmt: skip
 
     def settle(start: int, end: int) -> None:
         settle_sums(start, end, sums, covered, rule.constant, rule.spare, rule.scale)
@@ -342,17 +344,26 @@ def _probabilities(
     probs = place.empty(len(level), np.float64)
     discounts = np.array(rule.discounts)
 
-    def weigh(start: int, end: int) -> None:
-        weigh_counts(
-            start, end, level.context, level.suffix, own.count,
-            discounts, sums, lower, smoothing.interpolated, probs,
-        )  # fmt: skip
+    for low, window in _windows(lower, order, smoothing, place):
 
-    place.in_pieces(weigh, 0, len(level))
+        def weigh(start: int, end: int, low: int = low, window: Reals = window) -> None:
+            weigh_counts(
+                start, end, level.context, level.suffix, own.count,
+                discounts, sums, low, window, smoothing.interpolated, probs,
+            )  # fmt: skip
+
+        place.in_pieces(weigh, 0, len(level))
     if order == 1:
         probs[UNK] += left
         probs[BOS] = 1.0  # lmplz's convention
     return probs
+
+
+def _windows(
+    lower: Reals, order: int, smoothing: Smoothing, place: Workspace
+) -> Iterable[tuple[int, Reals]]:
+    """The probabilities of the order below in windows, or the one that all words share, at -1."""
+    return [(-1, lower)] if order == 1 or smoothing.uniform else place.windows(lower)
 
 
 def _backoffs(sums: Reals, smoothing: Smoothing, place: Workspace) -> Reals:

@@ -24,11 +24,11 @@ from seqloom.files import Source
 from seqloom.ngram.words import mix
 
 MAGIC = b"SEQLOOMN"
-VERSION = 1
+VERSION = 2
 KINDS = frozenset({"<u8", "<u4", "<u2", "|u1", "<i8", "<f8", "<f4"})
 _HEAD = struct.Struct("<8sIIQ")  # magic, version, the header's length, its checksum
 _LONGEST_HEADER = 1 << 24
-_ALIGN = 64
+_ALIGN = 128
 _PIECE = 1 << 25  # bytes a checksum covers when a whole array is written at once
 _U = np.uint64
 _47 = _U(47)

@@ -9,7 +9,7 @@ from seqloom.errors import DataError
 from seqloom.files import Source
 from seqloom.ngram import hashed, stores, trie
 from seqloom.ngram.arpa import read_arpa
-from seqloom.ngram.hashed import cell_size, hashed_backoff, hashed_prob
+from seqloom.ngram.hashed import cell_size, hashed_backoff, hashed_prob, key_at
 from seqloom.ngram.levels import Level, Ngrams, Rows
 from seqloom.ngram.store_file import is_store
 from seqloom.ngram.words import NONE
@@ -95,9 +95,9 @@ def _unpack_unigrams(tables, prob, backoff):  # type: ignore[no-untyped-def]
 @compiled
 def _used(tables, order, start, end):  # type: ignore[no-untyped-def]
     """How many of an order's slots, from `start` to `end`, hold an n-gram."""
-    n, size, begin = 0, cell_size(tables), tables.starts[order]
+    n, size, begin = 0, _U(cell_size(tables)), tables.starts[order]
     for slot in range(begin + start, begin + end):
-        if tables.cells[size * slot] != 0:
+        if tables.cells[key_at(size, _U(slot))] != 0:
             n += 1
     return n
 
@@ -112,11 +112,11 @@ def _unpack(  # type: ignore[no-untyped-def]
     gets those of this order unless it is the highest. Returns the next row, or -1 where a slot
     names a context or a word that is not there.
     """
-    size, begin, below = cell_size(tables), tables.starts[order], tables.starts[order - 1]
+    size, begin, below = _U(cell_size(tables)), tables.starts[order], tables.starts[order - 1]
     words = _U(tables.starts[1])
     for at in range(start, end):
         slot = begin + at
-        key = tables.cells[size * slot]
+        key = tables.cells[key_at(size, _U(slot))]
         if key == 0:
             if len(rows):
                 rows[at] = _NONE

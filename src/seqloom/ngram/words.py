@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.compiled import compiled, inner, prefetch
+from seqloom.compiled import compiled, inner
 from seqloom.errors import DataError
 
 UNK, BOS, EOS = 0, 1, 2  # the numbers of <unk>, <s> and </s> in every vocabulary
@@ -73,8 +73,14 @@ def find_word(text, start, end, key, is_long, table, pool, offsets):  # type: ig
     A slot is two numbers: the key, and the word's number plus one with a mark for long words (0 if
     free). Long words are compared byte by byte, so two words with one hash are still two words.
     """
-    slot = (mix(key) << _1) & _U(len(table) - 2)
+    slot = first_slot(key, table)
     return look_from(text, start, end, slot, key, is_long, table, pool, offsets)
+
+
+@inner
+def first_slot(key, table):  # type: ignore[no-untyped-def]
+    """Where to begin to look for a key."""
+    return (mix(key) << _1) & _U(len(table) - 2)
 
 
 @inner
@@ -177,55 +183,6 @@ def tokenize(  # type: ignore[no-untyped-def]
         at = end
     state[IN_LINE] = in_line
     return stopped, at, n
-
-
-_MARK = _U(0xFFFFFFFFFFFFFFFF)  # of a position that is a sentence's mark
-
-
-@compiled
-def tokenize_known(text, ids, table, pool, offsets, keys, slots, starts, ends):  # type: ignore[no-untyped-def]
-    """What `tokenize` gives for whole lines by a vocabulary that does not grow, quicker.
-
-    First every word is found and its slot called for, then they are looked up: the ways to memory
-    overlap. `keys` to `ends` are room to work in; all hold twice as many as there are bytes.
-    """
-    mask = _U(len(table) - 2)
-    n, at, in_line = _U(0), 0, False
-    while at < len(text):
-        if not in_line:
-            ids[n] = BOS
-            slots[n] = _MARK
-            n += _1
-            in_line = True
-        if is_blank(text[at]):
-            if text[at] == 10:
-                ids[n] = EOS
-                slots[n] = _MARK
-                n += _1
-                in_line = False
-            at += 1
-            continue
-        end, key, _ = scan_word(text, at)
-        slot = (mix(key) << _1) & mask
-        prefetch(table, slot)
-        keys[n], slots[n], starts[n], ends[n] = key, slot, at, end
-        n += _1
-        at = end
-    kept = _U(0)
-    for i in range(n):
-        number = ids[i]
-        if slots[i] != _MARK:
-            start, end = np.int64(starts[i]), np.int64(ends[i])
-            is_long = end - start > 8
-            entry = table[
-                look_from(text, start, end, slots[i], keys[i], is_long, table, pool, offsets) + _1
-            ]
-            number = np.uint32((entry & _LOW) - _1) if entry != 0 else np.uint32(UNK)
-            if number in (BOS, EOS):
-                continue
-        ids[kept] = number
-        kept += _1
-    return kept
 
 
 @compiled
