@@ -37,7 +37,9 @@ class _SayOnce(event.Listener):  # type: ignore[misc]
         module = event.data["dispatcher"].py_func.__module__ if event.data else ""
         if not _SayOnce.said and module.startswith("seqloom."):
             _SayOnce.said = True
-            kept = "later runs start at once" if _folder() else "no folder to keep it was found"
+            kept = (
+                "later runs start at once" if compile_folder() else "no folder to keep it was found"
+            )
             print(f"seqloom: compiling for this machine; {kept}", file=sys.stderr)  # noqa: T201
 
     def on_end(self, event: event.Event) -> None:
@@ -48,11 +50,12 @@ event.register("numba:compile", _SayOnce())
 
 
 @cache
-def _folder() -> str | None:
+def compile_folder() -> str | None:
     """Where compiled code is kept: a folder a state of the package, as callees may change too."""
     state = hashlib.sha256()
     package = Path(__file__).parent
-    for source in [Path(__file__), *sorted(package.glob("ngram/*.py"))]:
+    sources = [*package.glob("ngram/*.py"), *package.glob("kernels/*.py")]
+    for source in [Path(__file__), *sorted(sources)]:
         stat = source.stat()
         state.update(f"{source} {stat.st_size} {stat.st_mtime_ns}".encode())
     folder = cache_folder() / "compiled" / state.hexdigest()[:16]
@@ -73,12 +76,18 @@ def compiled_with_gil(function: Function) -> Function:
     return _compile(function, nogil=False)
 
 
-def _compile(function: Function, *, nogil: bool) -> Function:
-    folder = _folder()
+def compiled_real(function: Function) -> Function:
+    """The same for loops of arithmetic: a product and a sum may become one operation."""
+    return _compile(function, nogil=True, fastmath=ARITHMETIC)
+
+
+def _compile(function: Function, *, nogil: bool, fastmath: Any = False) -> Function:
+    folder = compile_folder()
     kept = numba.config.CACHE_DIR
+    options = {"nogil": nogil, "fastmath": fastmath, "error_model": "numpy"}
     try:
         numba.config.CACHE_DIR = folder or kept
-        jitted = numba.njit(nogil=nogil, error_model="numpy", cache=folder is not None)(function)
+        jitted = numba.njit(cache=folder is not None, **options)(function)
     finally:
         numba.config.CACHE_DIR = kept
     return jitted
@@ -94,6 +103,15 @@ INNER: dict[str, Any] = {"error_model": "numpy", "forceinline": True} | (
 def inner(function: Function) -> Function:
     """A function for use inside compiled ones alone, put into its caller; it makes no array."""
     return numba.njit(**INNER)(function)
+
+
+# What arithmetic may be rearranged to without changing what is infinite or not a number.
+ARITHMETIC = {"contract", "nsz", "arcp"}
+
+
+def inner_real(function: Function) -> Function:
+    """The same for arithmetic: a product and a sum may become one operation."""
+    return numba.njit(**INNER, fastmath=ARITHMETIC)(function)
 
 
 @intrinsic

@@ -394,3 +394,16 @@ def latex(node: Expression, names: Mapping[str, str], binds: int = 0) -> str:
     ]
     text = operation.latex.format(*parts)
     return f"({text})" if operation.binds < binds else text
+
+
+def replaced(
+    outputs: Sequence[Expression], others: Mapping[Expression, Expression]
+) -> list[Expression]:
+    """The same outputs with some nodes replaced by others."""
+    made: dict[Expression, Expression] = dict(others)
+    for node in in_order(outputs):
+        if node in made:
+            continue
+        arguments = tuple(made[argument] for argument in node.arguments)
+        made[node] = node.graph.node(node.operation, *arguments) if arguments else node
+    return [made[output] for output in outputs]

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from seqloom.kernels.layer import CellShape
 from seqloom.kernels.tracing import call_step
-
-
-@dataclass(frozen=True)
-class CellShape:
-    """What a recurrence needs to know of a cell.
-
-    Args:
-        step: Its step.
-        gates: Its gates, in the order their weights lie.
-        states: Its states.
-        vectors: Its per-unit vectors.
-        late: The gates whose product is of something the step computes.
-    """
-
-    step: Callable[..., Any]
-    gates: tuple[str, ...]
-    states: tuple[str, ...]
-    vectors: tuple[str, ...]
-    late: tuple[str, ...]
 
 
 def scan_reference(

@@ -13,7 +13,7 @@ from seqloom.kernels.expressions import CellError, Expression, Graph, in_order, 
 PARTS = ("a", "x", "u", "s", "v", "late")  # what a step may ask for, by the names of its parameters
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TracedCell:
     """What a step computes, in two parts where it has products of its own.
 

@@ -344,8 +344,11 @@ def _count_range(
 def _count_sorted(
     records: Rows, often: NDArray[np.uint32], columns: list[NDArray[Any]], place: Workspace
 ) -> int:
-    """The same of records that were sorted into a range."""
-    table = _first_table(len(records) // 3)
+    """The same of records that were sorted into a range.
+
+    The table grows with what is found: one frequent context may have millions of records.
+    """
+    table = _first_table(min(len(records) // 3, 1 << 15))
     n = used = 0
     for start, end in place.chunks(len(records) // 3):
         at = start

@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
+from seqloom.kernels.backends import BACKENDS, run_layer
+from seqloom.kernels.choice import choose
 from seqloom.kernels.expressions import in_order
-from seqloom.kernels.reference import CellShape, scan_reference
-from seqloom.nn.cells import Cell, cell_step, find_cell
+from seqloom.kernels.layer import CellShape, Direction, Kind, Settings, Weights
+from seqloom.nn.cells import GRU, LSTM, Cell, Elman, ElmanRelu, cell_step, find_cell
 from seqloom.nn.masking import lengths_to_mask
 
 Merge = Literal["concat", "sum", "mean", "product", "weighted"]
 MERGES = ("concat", "sum", "mean", "product", "weighted")
-BACKENDS = ("auto", "reference")
+TORCH_NAMES = {Elman: "rnn_tanh", ElmanRelu: "rnn_relu", GRU: "gru", LSTM: "lstm"}
 
 
 class RecurrentOutput(NamedTuple):
@@ -98,7 +100,8 @@ class Recurrent(nn.Module):
         self.residual, self.backend, self.bias = residual, backend, bias
         self._check()
         kind = self.cell
-        self._shape = CellShape(cell_step(kind), kind.gates, kind.states, kind.vectors, kind.late)
+        shape = CellShape(cell_step(kind), kind.gates, kind.states, kind.vectors, kind.late)
+        self._kind = Kind(kind.__name__, shape, kind.traced(), TORCH_NAMES.get(kind, ""))
         for layer in range(num_layers):
             for direction in self._directions:
                 self._make_weights(layer, direction)
@@ -117,8 +120,8 @@ class Recurrent(nn.Module):
             )
         if self.merge not in MERGES:
             raise ConfigError(one_of("merge", self.merge, MERGES))
-        if self.backend not in BACKENDS:
-            raise BackendError(one_of("backend", self.backend, BACKENDS))
+        if self.backend not in ("auto", *BACKENDS):
+            raise BackendError(one_of("backend", self.backend, ("auto", *BACKENDS)))
         for name in ("dropout", "state_dropout", "weight_dropout", "zoneout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
@@ -164,9 +167,6 @@ class Recurrent(nn.Module):
             weight = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
             self.register_parameter(f"{name}_l{layer}{direction}", weight)
 
-    def _weight(self, name: str, layer: int, direction: str) -> Tensor:
-        return getattr(self, f"{name}_l{layer}{direction}")  # type: ignore[no-any-return]
-
     def load_torch(self, module: nn.RNNBase) -> None:
         """Take over the weights of torch's layer of the same cell and size.
 
@@ -210,15 +210,15 @@ class Recurrent(nn.Module):
         begin = self.initial_states(B) if states is None else tuple(states)
         ended: list[list[Tensor]] = [[] for _ in self.cell.states]
         for layer in range(self.num_layers):
-            given = x
-            runs = []
-            for number, direction in enumerate(self._directions):
-                row = layer * len(self._directions) + number
-                run, last = self._run(x, lengths, [s[row] for s in begin], layer, direction)
-                runs.append(run)
-                for k, state in enumerate(last):
-                    ended[k].append(state)
-            x = self._merged(runs, layer)
+            given, first = x, layer * len(self._directions)
+            jobs = [
+                self._direction(x, [s[first + i] for s in begin], layer, direction)
+                for i, direction in enumerate(self._directions)
+            ]
+            ran = run_layer(choose(self.backend, self._kind, x, jobs), self._kind, x, lengths, jobs)
+            for k, each in enumerate(ended):
+                each += [one.states[k] for one in ran]
+            x = self._merged([one.outputs for one in ran], layer)
             if self.residual and given.shape == x.shape:
                 x = x + given
             if len(self.norms):
@@ -236,39 +236,37 @@ class Recurrent(nn.Module):
         outputs, after = self(x[:, None], None, states)
         return outputs[:, 0], after
 
-    def _run(
+    def _direction(
         self,
         x: Float[Tensor, "B T D"],
-        lengths: Int[Tensor, " B"],
         states: Sequence[Tensor],
         layer: int,
         direction: str,
-    ) -> tuple[Float[Tensor, "B T R"], list[Tensor]]:
-        """One layer in one direction."""
+    ) -> Direction:
+        """One direction of a layer with what is drawn at random for this call."""
         B, T, _ = x.shape
-        bias_ih = self._weight("bias_ih", layer, direction) if self.bias else None
-        bias_hh = self._weight("bias_hh", layer, direction) if self.bias else None
-        weight_hh = self._weight("weight_hh", layer, direction)
-        projection = self._weight("weight_hr", layer, direction) if self.projection_size else None
-        drive = functional.linear(x, self._weight("weight_ih", layer, direction), bias_ih)
-        if direction:
-            drive = _reversed(drive, lengths)
-        mask, keep = None, None
+
+        def weight(name: str) -> Tensor:
+            return getattr(self, f"{name}_l{layer}{direction}")  # type: ignore[no-any-return]
+
+        weight_hh, mask = weight("weight_hh"), None
+        keep: tuple[Tensor, ...] = ()
         if self.training:
             weight_hh = functional.dropout(weight_hh, self.weight_dropout)
             if self.state_dropout:
-                mask = functional.dropout(drive.new_ones(B, self.state_size), self.state_dropout)
-            if self.zoneout:
-                rates = [drive.new_full((B, T, s.shape[-1]), self.zoneout) for s in states]
-                keep = [torch.bernoulli(rate) for rate in rates]
-        elif self.zoneout:
-            keep = [drive.new_full((B, T, s.shape[-1]), self.zoneout) for s in states]
-        outputs, last = scan_reference(
-            self._shape, drive, states, weight_hh, bias_hh,
-            [self._weight(f"vector_{name}", layer, direction) for name in self.cell.vectors],
-            lengths, projection=projection, clip=self.clip, state_mask=mask, keep=keep,
-        )  # fmt: skip
-        return (_reversed(outputs, lengths) if direction else outputs), last
+                mask = functional.dropout(x.new_ones(B, self.state_size), self.state_dropout)
+        if self.zoneout:
+            rates = tuple(x.new_full((B, T, s.shape[-1]), self.zoneout) for s in states)
+            keep = tuple(map(torch.bernoulli, rates)) if self.training else rates
+        weights = Weights(
+            weight("weight_ih"),
+            weight_hh,
+            weight("bias_ih") if self.bias else None,
+            weight("bias_hh") if self.bias else None,
+            [weight(f"vector_{name}") for name in self.cell.vectors],
+            weight("weight_hr") if self.projection_size else None,
+        )
+        return Direction(weights, Settings(self.clip, mask, keep, bool(direction)), states)
 
     def _merged(self, runs: list[Tensor], layer: int) -> Tensor:
         if len(runs) == 1:
@@ -326,14 +324,6 @@ class Recurrent(nn.Module):
         """What `print` shows besides the submodules."""
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return f"{self.cell.__name__}, {sizes}, bidirectional={self.bidirectional}"
-
-
-def _reversed(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T D"]:
-    """Each row's real steps from the last to the first; padding stays where it is."""
-    steps = torch.arange(x.shape[1], device=x.device)  # (T,)
-    back = lengths[:, None] - 1 - steps
-    index = torch.where(back >= 0, back, steps)  # (B, T)
-    return x.gather(1, index[..., None].expand_as(x))
 
 
 def _shapes(weights: dict[str, nn.Parameter]) -> str:

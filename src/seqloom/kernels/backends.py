@@ -1,0 +1,171 @@
+"""The ways to run one layer of a recurrence, by name, and which can run what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from seqloom.errors import BackendError, one_of
+from seqloom.kernels.layer import Direction, Kind, Ran, Weights
+from seqloom.kernels.reference import scan_reference
+
+
+class Backend(NamedTuple):
+    """A way to run a layer.
+
+    Args:
+        run: Runs its directions, one or two.
+        why_not: What keeps it from running a layer there, or "".
+    """
+
+    run: Callable[[Kind, Tensor, Tensor, Sequence[Direction]], list[Ran]]
+    why_not: Callable[[Kind, Tensor, Sequence[Direction]], str]
+
+
+def run_layer(
+    backend: str,
+    kind: Kind,
+    x: Float[Tensor, "B T D"],
+    lengths: Int[Tensor, " B"],
+    directions: Sequence[Direction],
+) -> list[Ran]:
+    """Run a layer by a backend.
+
+    Raises:
+        BackendError: If there is no such backend, or it cannot run this.
+    """
+    if backend not in BACKENDS:
+        raise BackendError(one_of("backend", backend, BACKENDS))
+    why_not = BACKENDS[backend].why_not(kind, x, directions)
+    if why_not:
+        raise BackendError(f"backend {backend!r} {why_not}; use backend='auto' or 'reference'")
+    return BACKENDS[backend].run(kind, x, lengths, directions)
+
+
+# -- the loop --------------------------------------------------------------------------------------
+
+
+def _run_reference(
+    kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]
+) -> list[Ran]:
+    found = []
+    for each in directions:
+        weights, settings = each.weights, each.settings
+        drive = functional.linear(x, weights.weight_ih, weights.bias_ih)
+        keep = list(settings.keep)
+        if settings.reverse:
+            drive, keep = turned(drive, lengths), [turned(k, lengths) for k in keep]
+        outputs, ended = scan_reference(
+            kind.shape, drive, each.states, weights.weight_hh, weights.bias_hh, weights.vectors,
+            lengths, projection=weights.projection, clip=settings.clip, state_mask=settings.mask,
+            keep=keep or None,
+        )  # fmt: skip
+        found.append(Ran(turned(outputs, lengths) if settings.reverse else outputs, ended))
+    return found
+
+
+def turned(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T D"]:
+    """Each row's real steps from the last to the first; padding stays where it is."""
+    steps = torch.arange(x.shape[1], device=x.device)  # (T,)
+    back = lengths[:, None] - 1 - steps
+    index = torch.where(back >= 0, back, steps)  # (B, T)
+    return x.gather(1, index[..., None].expand_as(x))
+
+
+# -- printed loops ---------------------------------------------------------------------------------
+
+
+def _run_cpu(kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]) -> list[Ran]:
+    from seqloom.kernels.operator import key_of, recurrent  # numba loads when it is needed
+
+    key = key_of(kind.traced, kind.name)
+    found = []
+    for each in directions:
+        w, s = each.weights, each.settings
+        given = [x, *each.states, *_tensors(w)]
+        save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+        outputs, *rest = recurrent(
+            key, x, lengths, list(each.states), w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh,
+            list(w.vectors), w.projection, s.mask, list(s.keep), s.clip, s.reverse, save,
+        )  # fmt: skip
+        found.append(Ran(outputs, rest[: len(each.states)]))
+    return found
+
+
+def _tensors(weights: Weights) -> list[Tensor]:
+    some = [weights.weight_ih, weights.weight_hh, weights.bias_ih, weights.bias_hh]
+    return [w for w in [*some, *weights.vectors, weights.projection] if w is not None]
+
+
+def _why_not_cpu(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
+    del kind, directions
+    if x.device.type != "cpu":
+        return f"runs on the CPU, got tensors on {x.device}"
+    if x.dtype not in (torch.float32, torch.float64):
+        return f"takes float32 and float64, got {x.dtype}"
+    return ""
+
+
+# -- torch's own layers ----------------------------------------------------------------------------
+
+
+def _run_torch(
+    kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]
+) -> list[Ran]:
+    call: Callable[..., Any] = getattr(torch._VF, kind.torch_name)
+    first = directions[0].weights
+    flat = [tensor for each in directions for tensor in _tensors(each.weights)]
+    begin = [torch.stack(parts) for parts in zip(*(d.states for d in directions), strict=True)]
+    state = tuple(begin) if kind.torch_name == "lstm" else begin[0]
+    options = (first.bias_ih is not None, 1, 0.0, torch.is_grad_enabled(), len(directions) == 2)
+    if bool((lengths == x.shape[1]).all()):
+        outputs, *ended = call(x, state, flat, *options, True)
+    else:
+        packed = pack_padded_sequence(
+            x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        state = _picked(state, packed.sorted_indices)
+        data, *ended = call(packed.data, packed.batch_sizes, state, flat, *options)
+        ended = [each.index_select(1, packed.unsorted_indices) for each in ended]
+        ran = packed._replace(data=data)
+        whole, _ = pad_packed_sequence(ran, batch_first=True, total_length=x.shape[1])
+        alive = (lengths > 0)[:, None]
+        outputs = torch.where(alive[..., None], whole, 0.0)
+        ended = [torch.where(alive, new, old) for new, old in zip(ended, begin, strict=True)]
+    runs = outputs.chunk(len(directions), dim=-1)
+    return [Ran(run, [each[i] for each in ended]) for i, run in enumerate(runs)]
+
+
+def _picked(state: Any, rows: Tensor | None) -> Any:
+    if isinstance(state, tuple):
+        return tuple(_picked(each, rows) for each in state)
+    return state if rows is None else state.index_select(1, rows)
+
+
+def _why_not_torch(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
+    del x
+    settings = directions[0].settings
+    options = {
+        "clipping": settings.clip is not None,
+        "dropout of the state": settings.mask is not None,
+        "zoneout": bool(settings.keep),
+    }
+    if not kind.torch_name:
+        return f"has rnn, rnn-relu, gru and lstm, got {kind.name}"
+    for option, is_on in options.items():
+        if is_on:
+            return f"has no {option}"
+    return ""
+
+
+BACKENDS: dict[str, Backend] = {
+    "reference": Backend(_run_reference, lambda *_: ""),
+    "torch": Backend(_run_torch, _why_not_torch),
+    "cpu": Backend(_run_cpu, _why_not_cpu),
+}

@@ -1,0 +1,93 @@
+"""What a layer hands to a backend: a cell, its weights, how it runs and where it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from seqloom.kernels.tracing import TracedCell
+
+
+@dataclass(frozen=True)
+class CellShape:
+    """What a recurrence needs to know of a cell.
+
+    Args:
+        step: Its step.
+        gates: Its gates, in the order their weights lie.
+        states: Its states.
+        vectors: Its per-unit vectors.
+        late: The gates whose product is of something the step computes.
+    """
+
+    step: Callable[..., Any]
+    gates: tuple[str, ...]
+    states: tuple[str, ...]
+    vectors: tuple[str, ...]
+    late: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a direction of a layer multiplies with, as `kernels.reference` has them."""
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    vectors: Sequence[Tensor]
+    projection: Tensor | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How it runs.
+
+    Args:
+        clip: The largest absolute value a state may have, or None.
+        mask: What the first state is multiplied with before its product, or None.
+        keep: By state, the share that stays at each step, or nothing.
+        reverse: Whether it runs from each row's end to its beginning.
+    """
+
+    clip: float | None = None
+    mask: Tensor | None = None
+    keep: Sequence[Tensor] = ()
+    reverse: bool = False
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a layer, about to run: its weights, how it runs, and where it begins."""
+
+    weights: Weights
+    settings: Settings
+    states: Sequence[Tensor]
+
+
+class Ran(NamedTuple):
+    """What a direction gives: the first state after each step, and every state after the last."""
+
+    outputs: Float[Tensor, "B T R"]
+    states: list[Tensor]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A cell as the backends see it.
+
+    Args:
+        name: What it is called.
+        shape: Its step, for the loop.
+        traced: Its equations.
+        torch_name: What torch calls it, or "" if torch does not have it.
+    """
+
+    name: str
+    shape: CellShape
+    traced: TracedCell
+    torch_name: str

@@ -1,0 +1,297 @@
+"""The printed loops equal the visible one, forward and in every gradient."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import threading
+
+import pytest
+import torch
+
+from made_up import MadeUp
+from seqloom.errors import BackendError
+from seqloom.kernels.operator import key_of, recurrent
+from seqloom.nn.cells import CELLS
+from seqloom.nn.recurrent import MERGES, Recurrent
+
+CASES = {**CELLS, "made-up": MadeUp}
+OPTIONS = {
+    "plain": {},
+    "both": {"bidirectional": True, "num_layers": 2},
+    "no-bias": {"bias": False},
+    "clip": {"clip": 0.3},
+    "state-dropout": {"state_dropout": 0.4, "bidirectional": True},
+    "weight-dropout": {"weight_dropout": 0.4},
+    "zoneout": {"zoneout": 0.3, "clip": 0.5, "bidirectional": True},
+    "variational": {"dropout": 0.4, "variational": True, "num_layers": 2},
+    "residual": {"residual": True, "layer_norm": True, "num_layers": 2},
+}
+PROJECTED = {
+    "projection": {"projection_size": 3, "bidirectional": True},
+    "projection-all": {"projection_size": 3, "clip": 0.2, "zoneout": 0.3, "state_dropout": 0.3},
+}
+
+
+def relative(one, other):
+    """The Frobenius norm of the difference over that of the true value."""
+    return float((one.double() - other.double()).norm() / (other.double().norm() + 1e-30))
+
+
+def both(cell, x, lengths, states, dtype, D=None, H=None, **options):
+    """Outputs, last states and gradients by the reference in double precision, and by `cpu`."""
+    found = []
+    for backend, kind in (("reference", torch.float64), ("cpu", dtype)):
+        torch.manual_seed(1)
+        layer = Recurrent(cell, D or x.shape[2], H, backend=backend, **options).to(dtype).to(kind)
+        given = x.detach().to(kind)
+        given = given.as_strided(x.shape, x.stride()) if x.is_contiguous() else given
+        given.requires_grad_()
+        begin = None
+        if states is not None:
+            begin = [s.detach().to(kind).requires_grad_() for s in states]
+        torch.manual_seed(2)
+        outputs, after = layer(given, lengths, begin)
+        torch.manual_seed(3)
+        total = sum((y * torch.randn(y.shape, dtype=dtype)).sum() for y in (outputs, *after))
+        inputs = [given, *(begin or ()), *layer.parameters()]
+        found.append([outputs, *after, *torch.autograd.grad(total, inputs)])
+    return zip(*found, strict=True)
+
+
+def check(cell, x, lengths, states, dtype, **sizes):
+    for one, other in both(cell, x, lengths, states, dtype, **sizes):
+        if float(one.norm()) == 0:
+            assert not other.any()
+        else:
+            assert relative(other, one) < (1e-5 if dtype == torch.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
+@pytest.mark.parametrize("H", [5, 64, 100])
+@pytest.mark.parametrize("cell", CASES)
+def test_every_shape(cell, H, dtype):
+    """T in {1, 2, 7, 63} and B in {1, 3, 16}, ragged with a row of one step, states given."""
+    torch.manual_seed(0)
+    for T, B in ((1, 1), (1, 16), (2, 3), (7, 16), (63, 3), (63, 1)):
+        # States and inputs as large as they are in use: a wild cell loses digits by itself.
+        x = torch.randn(T, B, 6).transpose(0, 1)  # not contiguous
+        lengths = torch.randint(1, T + 1, (B,))
+        lengths[0], lengths[-1] = T, 1
+        states = [0.5 * torch.randn(1, B, H) for _ in CASES[cell].states]
+        check(CASES[cell], x, lengths, states, dtype, H=H)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("cell", CASES)
+def test_every_option(cell, options, dtype):
+    torch.manual_seed(0)
+    x, lengths = torch.randn(4, 7, 5), torch.tensor([3, 7, 1, 5])
+    check(CASES[cell], x, lengths, None, dtype, H=6, **OPTIONS[options])
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_every_merge(merge):
+    torch.manual_seed(0)
+    x, lengths = torch.randn(4, 7, 5), torch.tensor([3, 7, 1, 5])
+    check(MadeUp, x, lengths, None, torch.float32, H=6, bidirectional=True, merge=merge)
+
+
+@pytest.mark.parametrize("options", PROJECTED)
+@pytest.mark.parametrize("cell", ["lstm", "peephole-lstm", "rnn"])
+def test_projection(cell, options):
+    torch.manual_seed(0)
+    x, lengths = torch.randn(4, 7, 5), torch.tensor([3, 7, 1, 5])
+    check(cell, x, lengths, None, torch.float64, H=6, **PROJECTED[options])
+
+
+def test_same_seed_same_bits():
+    found = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        layer = Recurrent("peephole-lstm", 8, 33, bidirectional=True, zoneout=0.2, backend="cpu")
+        y = layer(torch.randn(5, 9, 8), torch.tensor([9, 2, 9, 1, 4])).outputs
+        found.append([y, *torch.autograd.grad(y.sum(), list(layer.parameters()))])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_a_value_that_is_no_number_is_not_hidden():
+    layer = Recurrent("lstm", 3, 4, backend="cpu")
+    x = torch.zeros(2, 3, 3)
+    x[1, 1] = math.nan
+    y = layer(x).outputs
+    assert y[1, 1:].isnan().all() and not y[0].isnan().any() and not y[1, 0].isnan().any()
+
+
+def test_the_way_back_can_be_walked_twice_and_saved_values_are_not_given_out_again():
+    torch.manual_seed(0)
+    layer = Recurrent("gru", 4, 5, backend="cpu")
+    x = torch.randn(2, 6, 4)
+    first = layer(x).outputs.square().sum()
+    again = layer(torch.randn(2, 6, 4)).outputs.square().sum()  # must not use the first's memory
+    weights = list(layer.parameters())
+    one = torch.autograd.grad(first, weights, retain_graph=True)
+    again.backward()
+    layer(torch.randn(2, 6, 4))
+    two = torch.autograd.grad(first, weights)
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_results_are_the_users_own():
+    layer = Recurrent("rnn", 4, 5, backend="cpu")
+    x = torch.randn(2, 3, 4)
+    with torch.no_grad():
+        first = layer(x)
+        kept = first.outputs.clone()
+        layer(torch.randn(2, 3, 4))
+        assert torch.equal(first.outputs, kept)
+        first.outputs.zero_()
+        assert torch.equal(layer(x).outputs, kept)
+
+
+def test_no_derivative_of_the_derivative_and_it_says_so():
+    layer = Recurrent("rnn", 3, 4, backend="cpu")
+    x = torch.randn(2, 3, 3, requires_grad=True)
+    (grad,) = torch.autograd.grad(layer(x).outputs.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"recurrent_backward|does not require grad"):
+        grad.sum().backward()
+
+
+def test_what_it_cannot_run_it_refuses():
+    with pytest.raises(BackendError, match=r"'cpu' takes float32 and float64, got torch.bfloat16"):
+        Recurrent("rnn", 3, 4, backend="cpu").bfloat16()(torch.zeros(1, 2, 3).bfloat16())
+    with pytest.raises(BackendError, match=r"'torch' has rnn, rnn-relu, gru and lstm, got Pee"):
+        Recurrent("peephole-lstm", 3, 4, backend="torch")(torch.zeros(1, 2, 3))
+    with pytest.raises(BackendError, match=r"'torch' has no clipping"):
+        Recurrent("lstm", 3, 4, clip=1.0, backend="torch")(torch.zeros(1, 2, 3))
+    x = torch.zeros(1, 2, 3)
+    with pytest.raises(BackendError, match="no cell 'x-1' is known in this process"):
+        recurrent("x-1", x, torch.tensor([2]), [], x[0], x[0], None, None, [], None, None, [],
+                  None, False, False)  # fmt: skip
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("cell", ["rnn", "rnn-relu", "gru", "lstm", "projected"])
+def test_torchs_own_layers_are_the_same(cell, both, ragged):
+    options = {"projection_size": 2} if cell == "projected" else {}
+    cell = "lstm" if cell == "projected" else cell
+    x, lengths = torch.randn(4, 6, 5), torch.tensor([2, 6, 1, 6]) if ragged else None
+    found = []
+    for backend in ("reference", "torch"):
+        torch.manual_seed(0)
+        layer = Recurrent(
+            cell, 5, 4, num_layers=2, bidirectional=both, backend=backend, **options
+        ).double()
+        begin = [torch.randn_like(s) for s in layer.initial_states(4)]
+        y, states = layer(x.double(), lengths, begin)
+        grads = torch.autograd.grad(y.square().sum(), list(layer.parameters()))
+        found.append([y, *states, *grads])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+# -- the operator ----------------------------------------------------------------------------------
+
+
+def test_the_operator_keeps_its_promises():
+    """Shapes without running, nothing aliased, gradients: torch's own checks of an operator."""
+    layer = Recurrent(MadeUp, 3, 4)
+    weights = {name: p.detach().requires_grad_() for name, p in layer.named_parameters()}
+    x = torch.randn(2, 5, 3, requires_grad=True)
+    states = [torch.randn(2, 4, requires_grad=True) for _ in range(3)]
+    torch.library.opcheck(
+        recurrent,
+        (key_of(MadeUp.traced(), "MadeUp"), x, torch.tensor([5, 2]), states,
+         weights["weight_ih_l0"], weights["weight_hh_l0"], weights["bias_ih_l0"],
+         weights["bias_hh_l0"], [weights["vector_k_l0"]], None, None, [], None, False, True),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ["lstm", "made-up"])
+def test_compiled_layers_give_the_same(cell):
+    layer = Recurrent(CASES[cell], 3, 4, bidirectional=True, backend="cpu")
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    for steps in (5, 7):
+        x, lengths = torch.randn(2, steps, 3), torch.tensor([steps, 2])
+        torch.testing.assert_close(compiled(x, lengths).outputs, layer(x, lengths).outputs)
+        weights = list(layer.parameters())
+        one = torch.autograd.grad(compiled(x, lengths).outputs.sum(), weights)
+        two = torch.autograd.grad(layer(x, lengths).outputs.sum(), weights)
+        torch.testing.assert_close(one, two)
+
+
+def test_an_exported_layer_is_one_node_a_direction():
+    layer = Recurrent("peephole-lstm", 3, 4, bidirectional=True, backend="cpu").eval()
+    x, lengths = torch.randn(2, 5, 3), torch.tensor([5, 2])
+    with torch.no_grad():
+        program = torch.export.export(layer, (x, lengths))
+        nodes = [n for n in program.graph.nodes if "seqloom.recurrent" in str(n.target)]
+        assert len(nodes) == 2
+        torch.testing.assert_close(program.module()(x, lengths)[0], layer(x, lengths).outputs)
+
+
+# -- threads and processes -------------------------------------------------------------------------
+
+
+def work(seed: int) -> torch.Tensor:
+    torch.manual_seed(seed)
+    layer = Recurrent("peephole-lstm", 8, 16, bidirectional=True, backend="cpu")
+    y = layer(torch.randn(4, 20, 8), torch.tensor([20, 3, 7, 11])).outputs
+    y.sum().backward()
+    return torch.cat([y.detach().flatten(), *(p.grad.flatten() for p in layer.parameters())])
+
+
+def test_two_threads_do_not_meet():
+    generator_free = [torch.randn(4, 20, 8), torch.randn(4, 20, 8)]
+    layers = [Recurrent("gru", 8, 16, backend="cpu") for _ in generator_free]
+    alone = [y(x).outputs for y, x in zip(layers, generator_free, strict=True)]
+    wrong: list[int] = []
+
+    def run(which: int) -> None:
+        for _ in range(50):
+            y = layers[which](generator_free[which]).outputs
+            y.sum().backward()
+            if not torch.equal(y, alone[which]):
+                wrong.append(which)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def _send(queue, seed: int) -> None:
+    queue.put(work(seed).tolist())
+
+
+@pytest.mark.parametrize("way", ["spawn", "fork"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_other_processes_give_the_same(way):
+    expected = work(5)  # this process has used its threads before
+    context = multiprocessing.get_context(way)
+    queue = context.Queue()
+    process = context.Process(target=_send, args=(queue, 5))
+    process.start()
+    found = torch.tensor(queue.get(timeout=120))
+    process.join(30)
+    assert process.exitcode == 0
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="a folder is closed by its permissions")
+def test_without_a_folder_to_keep_code_in(tmp_path, monkeypatch):
+    from seqloom.kernels import loading
+
+    monkeypatch.setattr(loading, "compile_folder", lambda: None)
+    loading._folder.cache_clear()
+    loading._load.cache_clear()
+    try:
+        assert work(0).shape
+    finally:
+        loading._folder.cache_clear()
+        loading._load.cache_clear()
