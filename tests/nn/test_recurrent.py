@@ -179,8 +179,14 @@ class TestBadInput:
 
     def test_lengths(self):
         x = torch.zeros(2, 3, D)
-        with pytest.raises(ShapeError, match=r"between 0 and the 3 steps of x, got 1 to 4"):
+        with pytest.raises(ShapeError, match=r"between 1 and the 3 steps of x, got 1 to 4"):
             self.layer(x, torch.tensor([1, 4]))
+        with pytest.raises(ShapeError, match=r"between 1 and the 3 steps of x, got 0 to 2"):
+            self.layer(x, torch.tensor([2, 0]))
+        with pytest.raises(ShapeError, match=r"whole numbers on cpu as x is, got torch.float32"):
+            self.layer(x, torch.tensor([2.0, 1.0]))
+        with pytest.raises(ShapeError, match=r"on cpu as x is, got torch.int64 on meta"):
+            self.layer(x, torch.tensor([2, 1], device="meta"))
         with pytest.raises(ShapeError, match=r"shape \(2,\), got \(3,\)"):
             self.layer(x, torch.tensor([1, 1, 1]))
         with pytest.raises(ShapeError, match="at least one step"):
@@ -193,6 +199,11 @@ class TestBadInput:
     def test_states(self):
         with pytest.raises(ShapeError, match=r"\(1, 2, 6\), \(1, 2, 6\)\] \(h, c\), got"):
             self.layer(torch.zeros(2, 3, D), None, [torch.zeros(1, 2, 5)])
+
+    def test_dtype_of_states(self):
+        begin = [s.double() for s in self.layer.initial_states(1)]
+        with pytest.raises(ShapeError, match=r"states must be torch.float32 on cpu.*float64"):
+            self.layer(torch.zeros(1, 2, D), None, begin)
 
     def test_settings(self):
         with pytest.raises(ConfigError, match="'lstm'"):

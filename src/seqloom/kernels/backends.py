@@ -82,16 +82,15 @@ def turned(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
 
 
 def _run_cpu(kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]) -> list[Ran]:
-    from seqloom.kernels.operator import key_of, recurrent  # numba loads when it is needed
+    from seqloom.kernels.operator import recurrent  # numba loads when it is needed
 
-    key = key_of(kind.traced, kind.name)
     found = []
     for each in directions:
         w, s = each.weights, each.settings
         given = [x, *each.states, *_tensors(w)]
         save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
         outputs, *rest = recurrent(
-            key, x, lengths, list(each.states), w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh,
+            kind.key, x, lengths, list(each.states), w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh,
             list(w.vectors), w.projection, s.mask, list(s.keep), s.clip, s.reverse, save,
         )  # fmt: skip
         found.append(Ran(outputs, rest[: len(each.states)]))

@@ -192,7 +192,9 @@ def _loop_forward(run: _Run, room: Mapping[str, Tensor], outputs: Tensor, *, sav
     """Step by step."""
     packing, program = run.packing, run.program
     advance = run.function("advance_saving" if save else "advance")
-    operands = run.function("operands") if program.late else None
+    operands = None
+    if program.late:
+        operands = run.function("operands_saving" if save else "operands")
     recurrent = Matrix(run.direct, packing.counts)
     late = [(b, Matrix(w, packing.counts), bias) for b, w, bias in run.late_products()]
     product = room["x" if program.joined else "u"][: packing.rows].split(packing.counts)

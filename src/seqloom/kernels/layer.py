@@ -84,10 +84,12 @@ class Kind:
         name: What it is called.
         shape: Its step, for the loop.
         traced: Its equations.
+        key: What stands for them.
         torch_name: What torch calls it, or "" if torch does not have it.
     """
 
     name: str
     shape: CellShape
     traced: TracedCell
+    key: str
     torch_name: str

@@ -6,7 +6,6 @@ asking for one raises, and the reference backend has it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import torch
@@ -14,30 +13,8 @@ from torch import Tensor
 
 from seqloom.errors import BackendError
 from seqloom.kernels.cpu import run_backward, run_forward, saved_shapes
+from seqloom.kernels.keys import cell_of
 from seqloom.kernels.layer import Settings, Weights
-from seqloom.kernels.printing import Variant, print_cell
-from seqloom.kernels.tracing import TracedCell
-
-_CELLS: dict[str, TracedCell] = {}
-_KEYS: dict[TracedCell, str] = {}
-
-
-def key_of(cell: TracedCell, name: str) -> str:
-    """A name for a cell's equations, under which the operator finds them."""
-    if cell not in _KEYS:
-        source = print_cell(cell, Variant()).source
-        key = f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:12]}"
-        _KEYS[cell] = key
-        _CELLS.setdefault(key, cell)
-    return _KEYS[cell]
-
-
-def _cell(key: str) -> TracedCell:
-    if key not in _CELLS:
-        raise BackendError(
-            f"no cell {key!r} is known in this process; build a Recurrent with that cell first"
-        )
-    return _CELLS[key]
 
 
 def _settings(
@@ -67,7 +44,7 @@ def recurrent(
     """The outputs, the last states, and what the way back needs; see `kernels.cpu`."""
     weights = Weights(weight_ih, weight_hh, bias_ih, bias_hh, vectors, projection)
     outputs, ends, saved = run_forward(
-        _cell(cell), x, lengths, states, weights, _settings(clip, mask, keep, reverse), save=save
+        cell_of(cell), x, lengths, states, weights, _settings(clip, mask, keep, reverse), save=save
     )
     return [outputs, *ends, *saved]
 
@@ -83,7 +60,7 @@ def _recurrent_shapes(
     B, T, _ = x.shape
     weights = Weights(weight_ih, weight_hh, bias_ih, bias_hh, vectors, projection)
     settings = _settings(clip, mask, keep, reverse)
-    saved = saved_shapes(_cell(cell), weights, settings, B, T) if save else {}
+    saved = saved_shapes(cell_of(cell), weights, settings, B, T) if save else {}
     outputs = x.new_empty(B, T, weight_hh.shape[1])
     return [
         outputs,
@@ -114,7 +91,9 @@ def recurrent_backward(
     """Gradients of x, the weights, the projection if there is one, the vectors and the states."""
     weights = Weights(weight_ih, weight_hh, bias_ih, bias_hh, vectors, projection)
     settings = _settings(clip, mask, keep, reverse)
-    found = run_backward(_cell(cell), grads, x, lengths, weights, settings, saved, needs_x=needs_x)
+    found = run_backward(
+        cell_of(cell), grads, x, lengths, weights, settings, saved, needs_x=needs_x
+    )
     last = [] if projection is None else [found["projection"]]
     names = ("x", "weight_ih", "weight_hh", "bias_ih", "bias_hh")
     return [*(found[name] for name in names), *last, *found["vectors"], *found["states"]]

@@ -3,7 +3,7 @@
 A step is printed as up to four functions over the rows of a batch that are at one time step:
 
 - `operands`: what the cell hands to its late products (only if it has any);
-- `advance`: the new states, and the values the way back needs;
+- `advance`: the new states; both also as `..._saving`, with the values the way back needs;
 - `back_late`: from the gradients of the new states, those of the late products;
 - `back`: those of everything else.
 
@@ -206,33 +206,35 @@ class _Printer:
         read = {str(n.value) for n in in_order(cut) if n.operation == "input"}
         kept = {kind for kind in ("x", "u", "late") if any(n.startswith(f"{kind}.") for n in read)}
         kept |= {"x"} if any(n.startswith("a.") for n in read) else set()
-        inside = 0 if "x" in kept else min(len(saved), len(cell.gates))  # in x, which is used up
-        self.places = {
-            name: Place("x", i, len(cell.gates), "at")
-            if i < inside
-            else Place("saved", i - inside, len(saved) - inside, "at")
-            for i, name in enumerate(names)
-        }
+        early = dict.fromkeys(in_order(self.operands))
+        first = {name: node for name, node in names.items() if node in early}
+        # What is found last takes the place of x, used up by then, if the way back needs no x.
+        late_names = [] if "x" in kept else [n for n in names if n not in first][: len(cell.gates)]
+        outside = [name for name in names if name not in late_names]
+        gates = len(cell.gates)
+        self.places = {n: Place("x", i, gates, "at") for i, n in enumerate(late_names)}
+        self.places |= {n: Place("saved", i, len(outside), "at") for i, n in enumerate(outside)}
         states = {f"new.{k}": v for k, v in zip(cell.states, self.outputs, strict=True)}
         printed = [self._function("advance", states)]
         if names:
-            printed.append(self._function("advance_saving", states | names))
+            rest = states | {name: node for name, node in names.items() if name not in first}
+            known = {node: self._input(name) for name, node in first.items()}
+            later = dict(zip(rest, replaced(list(rest.values()), known), strict=True))
+            printed.append(self._function("advance_saving", later))
         if cell.late:
-            printed.append(self._function("operands", {f"m.{g}": v for g, v in cell.late.items()}))
+            handed = {f"m.{g}": v for g, v in cell.late.items()}
+            printed.append(self._function("operands", handed))
+            printed.append(self._function("operands_saving", handed | first))
             targets = [f"dlate.{g}" for g in cell.late]
             printed.append(self._function("back_late", dict(zip(targets, late, strict=True))))
-        first = f"s.{cell.states[0]}"
-        named = {
-            f"d{name}": value
-            for name, value in gradients.items()
-            if not (self.variant.projected and name == first)
-        }
+        unused = f"s.{cell.states[0]}" if self.variant.projected else ""
+        named = {f"d{name}": value for name, value in gradients.items() if name != unused}
         printed.append(self._function("back", named))
         functions = {function.name: function for function, _ in printed}
         functions.setdefault("advance_saving", functions["advance"])
         return Program(
             "\n\n".join(text for _, text in printed), functions, self.joined, self.direct,
-            tuple(cell.late), len(saved) - inside, frozenset(kept),
+            tuple(cell.late), len(outside), frozenset(kept),
         )  # fmt: skip
 
     def _place(self, name: str) -> Place:

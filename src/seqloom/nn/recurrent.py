@@ -15,6 +15,7 @@ from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
 from seqloom.kernels.backends import BACKENDS, run_layer
 from seqloom.kernels.choice import choose
 from seqloom.kernels.expressions import in_order
+from seqloom.kernels.keys import key_of
 from seqloom.kernels.layer import CellShape, Direction, Kind, Settings, Weights
 from seqloom.nn.cells import GRU, LSTM, Cell, Elman, ElmanRelu, cell_step, find_cell
 from seqloom.nn.masking import lengths_to_mask
@@ -101,7 +102,8 @@ class Recurrent(nn.Module):
         self._check()
         kind = self.cell
         shape = CellShape(cell_step(kind), kind.gates, kind.states, kind.vectors, kind.late)
-        self._kind = Kind(kind.__name__, shape, kind.traced(), TORCH_NAMES.get(kind, ""))
+        key = key_of(kind.traced(), kind.__name__)
+        self._kind = Kind(kind.__name__, shape, kind.traced(), key, TORCH_NAMES.get(kind, ""))
         for layer in range(num_layers):
             for direction in self._directions:
                 self._make_weights(layer, direction)
@@ -256,8 +258,9 @@ class Recurrent(nn.Module):
             if self.state_dropout:
                 mask = functional.dropout(x.new_ones(B, self.state_size), self.state_dropout)
         if self.zoneout:
-            rates = tuple(x.new_full((B, T, s.shape[-1]), self.zoneout) for s in states)
-            keep = tuple(map(torch.bernoulli, rates)) if self.training else rates
+            keep = tuple(x.new_full((B, T, s.shape[-1]), self.zoneout) for s in states)
+            if self.training:
+                keep = tuple(each.bernoulli_(self.zoneout) for each in keep)
         weights = Weights(
             weight("weight_ih"),
             weight_hh,
@@ -306,12 +309,18 @@ class Recurrent(nn.Module):
                 raise ShapeError(
                     f"lengths must have shape ({x.shape[0]},), got {tuple(lengths.shape)}"
                 )
-            low, high = int(lengths.min()), int(lengths.max())
-            if low < 0 or high > x.shape[1]:
+            if lengths.device != x.device or lengths.is_floating_point():
                 raise ShapeError(
-                    f"lengths must lie between 0 and the {x.shape[1]} steps of x, "
-                    f"got {low} to {high}"
+                    f"lengths must be whole numbers on {x.device} as x is, got {lengths.dtype} on "
+                    f"{lengths.device}"
                 )
+            if not torch.compiler.is_compiling():  # while it compiles there are no values yet
+                low, high = int(lengths.min()), int(lengths.max())
+                if low < 1 or high > x.shape[1]:
+                    raise ShapeError(
+                        f"lengths must lie between 1 and the {x.shape[1]} steps of x, "
+                        f"got {low} to {high}"
+                    )
         if states is not None:
             expected = [tuple(s.shape) for s in self.initial_states(x.shape[0])]
             if [tuple(s.shape) for s in states] != expected:
@@ -319,6 +328,12 @@ class Recurrent(nn.Module):
                     f"states must have shapes {expected} ({', '.join(self.cell.states)}), "
                     f"got {[tuple(s.shape) for s in states]}"
                 )
+            for state in states:
+                if state.dtype != x.dtype or state.device != x.device:
+                    raise ShapeError(
+                        f"states must be {x.dtype} on {x.device} as x is, got {state.dtype} on "
+                        f"{state.device}"
+                    )
 
     def extra_repr(self) -> str:
         """What `print` shows besides the submodules."""
