@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from seqloom.data.examples import Text
 from seqloom.data.prepare import prepare
 from seqloom.data.prepared import PreparedData
 from seqloom.data.windows import Windows
-from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig, RecurrentState
+from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig
 from seqloom.tasks.language_objective import LanguageModelObjective
 from seqloom.training import OptimizerConfig, TrainConfig, train
 from seqloom.training.report import Silent
@@ -59,7 +60,7 @@ def by_hand(data: PreparedData, hidden_size: int) -> tuple[float, RecurrentLM]:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     model.train()
 
-    def update(tokens: Tensor, state: RecurrentState | None) -> RecurrentState:
+    def update(tokens: Tensor, state: Any) -> Any:
         # A function, so that an update's tensors are gone before the next begins, as in the loop.
         optimizer.zero_grad(set_to_none=True)
         output = model(tokens[:, :-1], None, state)
@@ -67,7 +68,7 @@ def by_hand(data: PreparedData, hidden_size: int) -> tuple[float, RecurrentLM]:
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
-        return RecurrentState(*(part.detach() for part in output.state))
+        return type(output.state)(*(part.detach() for part in output.state))
 
     state = None
     begin = time.process_time()

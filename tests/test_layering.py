@@ -33,12 +33,13 @@ ALLOWED = {
     "metrics": {"errors"},
     "ngram": {"errors", "files", "compiled"},
     "decoding": {"errors"},
-    "kernels": {"errors"},
+    "kernels": {"errors", "files", "compiled"},
     "nn": {"errors", "kernels"},
     "models": {"errors", "nn"},
     "training": {"errors", "files", "config", "data", "figures"},
     "tasks": BASE | {"text", "data", "ngram", "models", "nn", "decoding", "metrics", "training"},
-    "cli": BASE | {"resources", "figures", "ngram", "text", "data", "metrics", "tasks"},
+    "cli": BASE
+    | {"resources", "figures", "ngram", "text", "data", "metrics", "tasks", "kernels", "nn"},
 }
 
 

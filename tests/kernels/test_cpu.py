@@ -12,6 +12,7 @@ import torch
 
 from made_up import MadeUp
 from seqloom.errors import BackendError
+from seqloom.kernels import backends, products
 from seqloom.kernels.keys import key_of
 from seqloom.kernels.operator import recurrent
 from seqloom.nn.cells import CELLS
@@ -82,13 +83,14 @@ def test_every_shape(cell, size, dtype):
         check(CASES[cell], x, lengths, states, dtype, size=size)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("cell", CASES)
-def test_every_option(cell, options, dtype):
+def test_every_option(cell, options):
+    """In double precision, where every difference shows; single for one cell that has it all."""
     torch.manual_seed(0)
     x, lengths = torch.randn(4, 7, 5), torch.tensor([3, 7, 1, 5])
-    check(CASES[cell], x, lengths, None, dtype, size=6, **OPTIONS[options])
+    for dtype in [torch.float64] + [torch.float32] * (cell == "made-up"):
+        check(CASES[cell], x, lengths, None, dtype, size=6, **OPTIONS[options])
 
 
 @pytest.mark.parametrize("merge", MERGES)
@@ -168,7 +170,28 @@ def test_what_it_cannot_run_it_refuses():
     x = torch.zeros(1, 2, 3)
     with pytest.raises(BackendError, match="no cell 'x-1' is known in this process"):
         recurrent("x-1", x, torch.tensor([2]), [], x[0], x[0], None, None, [], None, None, [],
-                  None, False, False)  # fmt: skip
+                  None, False, False, False)  # fmt: skip
+
+
+def test_products_in_bfloat16(monkeypatch):
+    """Without such a processor: refused; and what rounding costs, done by rounding alone."""
+    x = torch.randn(4, 20, 32)
+    layer = Recurrent("lstm", 32, 64, products="bf16", backend="cpu")
+    if not products.has_bf16():
+        with pytest.raises(BackendError, match="no products in bfloat16 on this processor; no"):
+            layer(x)
+    with pytest.raises(BackendError, match=r"'reference' has no products in bfloat16"):
+        Recurrent("rnn", 32, 64, products="bf16", backend="reference")(x)
+
+    def rounded(self, weight, counts, *, bf16):
+        self._right, self._packed, self._bf16 = weight.bfloat16().float().t(), None, False
+
+    monkeypatch.setattr(backends, "has_bf16", lambda: True)
+    monkeypatch.setattr(products.Matrix, "__init__", rounded)
+    plain = Recurrent("lstm", 32, 64, backend="reference")
+    plain.load_state_dict(layer.state_dict())
+    with torch.no_grad():
+        assert 1e-5 < relative(layer(x).outputs, plain(x).outputs) < 1e-2
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -208,7 +231,7 @@ def test_the_operator_keeps_its_promises():
         recurrent,
         (key_of(MadeUp.traced(), "MadeUp"), x, torch.tensor([5, 5]), states,
          weights["weight_ih_l0"], weights["weight_hh_l0"], weights["bias_ih_l0"],
-         weights["bias_hh_l0"], [weights["vector_k_l0"]], None, None, [], None, False, True),
+         weights["bias_hh_l0"], [weights["vector_k_l0"]], None, None, [], None, False, False, True),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from made_up import MadeUp
-from seqloom.kernels.expressions import OPERATIONS, CellError, Graph, adjoints, in_order, latex
+from seqloom.kernels.expressions import OPERATIONS, CellError, Graph, adjoints, in_order
 from seqloom.kernels.functions import absolute, exp, log, maximum, minimum, relu, sqrt, tanh
 from seqloom.nn.cells import CELLS, Cell, State
 
@@ -164,13 +164,3 @@ def test_definitions_that_make_no_sense():
         ).traced()
     with pytest.raises(CellError, match="a state, got none"):
         cell_of(fine, states=()).traced()
-
-
-def test_latex_says_the_equation():
-    graph = Graph()
-    x, y = graph.input("x"), graph.input("y")
-    assert latex((x + y) * tanh(x - 1) / y, {"x": "a", "y": "b"}) == (
-        r"\frac{(a + b) \odot \tanh(a - 1)}{b}"
-    )
-    assert latex(x - (y - x), {}) == "x - (y - x)"
-    assert CELLS["rnn"].equations() == [r"h_t = \tanh((W x_t + b)_{n} + (U h_{t-1} + b')_{n})"]

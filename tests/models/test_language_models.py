@@ -16,11 +16,12 @@ from torch.testing import assert_close
 
 from contracts import COUNTED_CONTRACTS, LM_CONTRACTS, CountedCase, LMCase, V, Weights
 from seqloom.architectures import architectures
-from seqloom.errors import ConfigError
+from seqloom.errors import BackendError, ConfigError
 from seqloom.models.nnlm import NNLM, NNLMConfig
-from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig
+from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig, state_type
 from seqloom.ngram import config, estimation
 from seqloom.ngram.config import NgramConfig
+from seqloom.nn.cells import CELLS
 
 Array = NDArray[np.float64]
 
@@ -49,22 +50,66 @@ def bengio(weights: Weights, ids: list[int], config: NNLMConfig) -> Array:
     return np.stack(rows)
 
 
+def elman(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    return np.tanh(sum(products(w, x, h))), c
+
+
+def lstm(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    """Gates in the order i f g o."""
+    i, f, g, o = np.split(sum(products(w, x, h)), 4)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def peephole(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    """Gers et al. (2002): the gates see the cell state, the output gate the new one."""
+    i, f, g, o = np.split(sum(products(w, x, h)), 4)
+    i, f = sigmoid(i + w["vector_i"] * c), sigmoid(f + w["vector_f"] * c)
+    c = f * c + i * np.tanh(g)
+    return sigmoid(o + w["vector_o"] * c) * np.tanh(c), c
+
+
+def gru(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    """Gates in the order r z n; the reset gate after the product, as torch has it."""
+    (r, z, n), (ur, uz, un) = (np.split(each, 3) for each in products(w, x, h))
+    r, z = sigmoid(r + ur), sigmoid(z + uz)
+    return (1 - z) * np.tanh(n + r * un) + z * h, c
+
+
+def gru_before(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    """Cho et al. (2014), equations 5 to 8: the reset gate before the product."""
+    (r, z, n), (ur, uz, _) = (np.split(each, 3) for each in products(w, x, h))
+    r, z = sigmoid(r + ur), sigmoid(z + uz)
+    un = np.split(w["weight_hh"], 3)[2] @ (r * h) + np.split(w["bias_hh"], 3)[2]
+    return (1 - z) * np.tanh(n + un) + z * h, c
+
+
+def products(w: Weights, x: Array, h: Array) -> tuple[Array, Array]:
+    return w["weight_ih"] @ x + w["bias_ih"], w["weight_hh"] @ h + w["bias_hh"]
+
+
+STEPS = {
+    "rnn": elman,
+    "lstm": lstm,
+    "gru": gru,
+    "gru-before": gru_before,
+    "peephole-lstm": peephole,
+}
+
+
 def recurrent(weights: Weights, ids: list[int], config: RecurrentLMConfig) -> Array:
-    """Elman's network, or the LSTM with gates in the order i f g o, layer upon layer."""
-    size = config.hidden_size
-    h, c = np.zeros((2, config.num_layers, size))
+    """A cell from word to word, layer upon layer."""
+    h, c = np.zeros((2, config.num_layers, config.hidden_size))
     rows = []
     for word in ids:
         x = weights["embedding.weight"][word]
         for k in range(config.num_layers):
-            a = weights[f"rnn.weight_ih_l{k}"] @ x + weights[f"rnn.bias_ih_l{k}"]
-            a = a + weights[f"rnn.weight_hh_l{k}"] @ h[k] + weights[f"rnn.bias_hh_l{k}"]
-            if config.cell == "rnn":
-                h[k] = np.tanh(a)
-            else:
-                i, f, g, o = (a[n * size : (n + 1) * size] for n in range(4))
-                c[k] = sigmoid(f) * c[k] + sigmoid(i) * np.tanh(g)
-                h[k] = sigmoid(o) * np.tanh(c[k])
+            own = {
+                name.removeprefix("rnn.").removesuffix(f"_l{k}"): weight
+                for name, weight in weights.items()
+                if name.endswith(f"_l{k}")
+            }
+            h[k], c[k] = STEPS[config.cell](own, x, h[k], c[k])
             x = h[k]
         out = weights["embedding.weight"] if config.tied else weights["output.weight"]
         rows.append(out @ x + weights["output.bias"])
@@ -136,6 +181,10 @@ CASES = [
     LMCase("rnn", recurrent, {"hidden_size": 3, "embed_size": 2, "num_layers": 2}),
     LMCase("lstm", recurrent, {"hidden_size": 3, "num_layers": 2}),
     LMCase("lstm", recurrent, {"hidden_size": 3, "num_layers": 1, "tied": True}),
+    LMCase("gru", recurrent, {"hidden_size": 3, "num_layers": 2}),
+    LMCase("peephole", recurrent, {"hidden_size": 3, "embed_size": 2, "num_layers": 2}),
+    LMCase("recurrent", recurrent, {"cell": "gru-before", "hidden_size": 3, "num_layers": 1}),
+    LMCase("recurrent", recurrent, {"cell": "lstm", "hidden_size": 3, "backend": "reference"}),
 ]
 
 
@@ -165,8 +214,72 @@ def test_torch_layers_with_the_same_weights_agree(cell):
     assert_close(output.state.h, h.transpose(0, 1))
     if c is not None:
         assert_close(output.state.c, c.transpose(0, 1))
-    else:
-        assert output.state.c.shape == (3, 2, 0)
+    assert output.state._fields == (("h",) if c is None else ("h", "c"))
+
+
+def test_weights_of_torchs_layers_load():
+    """What was saved while the model stood on torch's own layers has the same names."""
+    parts = {"embedding": nn.Embedding(V, 3), "rnn": nn.LSTM(3, 4, 2, batch_first=True)}
+    old = nn.ModuleDict({**parts, "output": nn.Linear(4, V)}).double()
+    model = RecurrentLM(RecurrentLMConfig(vocab_size=V, embed_size=3, hidden_size=4)).double()
+    assert list(model.state_dict()) == list(old.state_dict())
+    model.load_state_dict(old.state_dict())
+    ids = torch.randint(V, (3, 5))
+    y, _ = old["rnn"](old["embedding"](ids))
+    assert_close(model(ids).logits, old["output"](y))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_carries_all_its_states(cell):
+    config = RecurrentLMConfig(vocab_size=V, cell=cell, hidden_size=3, num_layers=2)
+    model = RecurrentLM(config).eval()
+    output = model(torch.randint(V, (4, 5)), torch.tensor([5, 1, 0, 3]))
+    assert output.state._fields == CELLS[cell].states
+    assert {tuple(part.shape) for part in output.state} == {(4, 2, 3)}
+    assert not any(part[2].any() for part in output.state)  # a row of length 0
+
+
+def test_a_state_may_have_a_name_that_python_keeps_for_itself():
+    assert state_type(("h", "_p", "class"))(1, 2, 3)._asdict() == {"h": 1, "_1": 2, "_2": 3}
+
+
+RANDOM = ("dropout", "state_dropout", "weight_dropout", "zoneout")
+
+
+@pytest.mark.parametrize("option", RANDOM)
+def test_what_is_drawn_at_random_is_drawn_in_training_only(option):
+    config = RecurrentLMConfig(vocab_size=V, hidden_size=6, **{option: 0.5})
+    model, ids = RecurrentLM(config), torch.randint(V, (2, 6))
+    assert not torch.equal(model(ids).logits, model(ids).logits)
+    model.eval()
+    assert torch.equal(model(ids).logits, model(ids).logits)
+
+
+def test_variational_dropout_drops_the_same_units_at_every_step():
+    x = torch.ones(2, 9, 50)
+    for variational in (False, True):
+        config = RecurrentLMConfig(vocab_size=V, dropout=0.5, variational=variational)
+        dropped = RecurrentLM(config)._dropped(x)
+        assert set(dropped.unique().tolist()) == {0.0, 2.0}
+        assert torch.equal(dropped, dropped[:, :1].expand_as(x)) == variational
+        assert not torch.equal(dropped[0], dropped[1])
+
+
+def test_states_are_clipped():
+    config = RecurrentLMConfig(vocab_size=V, hidden_size=6, clip=0.01, init_range=1.0)
+    state = RecurrentLM(config)(torch.randint(V, (3, 5))).state
+    assert [part.abs().max().item() for part in state] == pytest.approx([0.01, 0.01])
+
+
+def test_a_state_of_another_precision_goes_on():
+    """As autocast leaves it."""
+    model, ids = (
+        RecurrentLM(RecurrentLMConfig(vocab_size=V, hidden_size=6)),
+        torch.zeros(2, 3).int(),
+    )
+    state = model(ids).state
+    half = type(state)(*(part.bfloat16() for part in state))
+    assert_close(model(ids, None, half).logits, model(ids, None, state).logits, atol=1e-3, rtol=0)
 
 
 def test_weights_begin_in_their_range():
@@ -225,6 +338,12 @@ BAD: list[tuple[type, dict[str, Any], str]] = [
     (RecurrentLMConfig, {"embed_size": -3}, "embed_size not negative.*-3"),
     (RecurrentLMConfig, {"dropout": -0.1}, "got -0.1"),
     (RecurrentLMConfig, {"init_range": 0.0}, "init_range must be positive, got 0.0"),
+    (RecurrentLMConfig, {"state_dropout": 1.0}, r"state_dropout must lie in \[0, 1\), got 1.0"),
+    (RecurrentLMConfig, {"weight_dropout": -1.0}, r"weight_dropout must lie in .*got -1.0"),
+    (RecurrentLMConfig, {"zoneout": 2.0}, r"zoneout must lie in \[0, 1\), got 2.0"),
+    (RecurrentLMConfig, {"clip": 0.0}, "clip must be above 0, got 0.0"),
+    (RecurrentLMConfig, {"cell": "ltsm"}, r"cell 'ltsm'; did you mean 'lstm'.*register_cell\('lts"),
+    (RecurrentLMConfig, {"cell": CELLS["gru"]}, "cell must be a name, got .*GRU.*register_cell"),
     (
         RecurrentLMConfig,
         {"tied": True, "embed_size": 3, "hidden_size": 4},
@@ -237,6 +356,17 @@ BAD: list[tuple[type, dict[str, Any], str]] = [
 def test_impossible_settings_are_refused(config, values, message):
     with pytest.raises(ConfigError, match=message):
         config(vocab_size=V, **values)
+
+
+def test_an_unknown_backend_is_refused_with_the_settings():
+    with pytest.raises(BackendError, match=r"backend 'cuda'.*known: auto"):
+        RecurrentLMConfig(vocab_size=V, backend="cuda")
+
+
+def test_settings_draw_nothing_at_random():
+    before = torch.get_rng_state()
+    RecurrentLMConfig(vocab_size=V)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_an_nnlm_sees_no_further_than_its_order():

@@ -26,6 +26,8 @@ from seqloom.errors import (
     StoppedError,
     TrainingError,
 )
+from seqloom.nn import Cell, State, sigmoid, tanh
+from seqloom.nn.cells import CELLS
 from seqloom.tasks import language_objective
 from seqloom.text import SubwordTokenizer, TextConfig
 from seqloom.text.vocabulary import Specials
@@ -284,6 +286,9 @@ def test_nothing_to_evaluate(model):
         (lambda: small(hiden_size=3), "'hiden_size'; did you mean 'hidden_size'"),
         (lambda: small(vocab_size=3), "option of architecture 'rnn' 'vocab_size'"),
         (lambda: small(cell="lstm"), "option of architecture 'rnn' 'cell'"),
+        (lambda: small("recurrent", cell="lstn"), "unknown cell 'lstn'; did you mean 'lstm'"),
+        (lambda: small("recurrent", cell=Leaky), "'cell' must be text, got .*Leaky"),
+        (lambda: small("gru", zoneout=1.5), "zoneout must lie in .*got 1.5"),
         (lambda: small(hidden_size=-2), "hidden_size and num_layers must be positive.*-2"),
         (lambda: small(hidden_size="wide"), "'hidden_size' must be a whole number, got 'wide'"),
         (lambda: small(hidden_size=2.5), "'hidden_size' must be a whole number, got 2.5"),
@@ -449,6 +454,47 @@ def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(tmp_path):
     with pytest.raises(TrainingError, match=r"not finite at update 2 .*nothing was kept"):
         small(training=training).fit(TEXTS, out=tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+# -- a cell of one's own --------------------------------------------------------------------------
+
+
+class Leaky(Cell):
+    gates = ("n",)
+    vectors = ("rate",)
+
+    @staticmethod
+    def step(a, s, v):
+        return State(h=s.h + sigmoid(v.rate) * (tanh(a.n) - s.h))
+
+
+def test_a_registered_cell_trains_is_saved_and_loaded(tmp_path, monkeypatch):
+    monkeypatch.setitem(CELLS, "leaky", Leaky)  # as register_cell does, and undone afterwards
+    before = small("recurrent", cell="leaky").fit(TEXTS).evaluate(TEXTS)["perplexity"]
+    model = small("recurrent", cell="leaky", training={"epochs": 15})
+    model.fit(TEXTS, VALID, tmp_path / "m")
+    assert model.evaluate(TEXTS)["perplexity"] < before - 1
+    assert "rnn.vector_rate_l0" in load_file(tmp_path / "m" / "weights.safetensors")
+    loaded = seqloom.load(tmp_path / "m")
+    assert loaded.score(TEXTS) == model.score(TEXTS)
+    assert loaded.get_params()["cell"] == "leaky"
+    assert loaded.generate("the", seed=2) == model.generate("the", seed=2)
+
+
+def test_a_directory_whose_cell_is_not_registered_names_it(tmp_path, monkeypatch):
+    with monkeypatch.context() as here:
+        here.setitem(CELLS, "leaky", Leaky)
+        small("recurrent", cell="leaky").fit(TEXTS, out=tmp_path / "m")
+    message = r"m/seqloom.json: unknown cell 'leaky'.*registered first: register_cell\('leaky'"
+    for load in (seqloom.load, LanguageModel.load):
+        with pytest.raises(DataError, match=message):
+            load(tmp_path / "m")
+
+
+def test_any_cell_and_option_by_name():
+    options = {"state_dropout": 0.1, "weight_dropout": 0.1, "zoneout": 0.1, "clip": 3}
+    fitted = small("recurrent", cell="gru-before", variational=True, dropout=0.1, **options)
+    assert math.isfinite(fitted.fit(TEXTS).evaluate(TEXTS)["perplexity"])
 
 
 # -- scikit-learn's protocol ---------------------------------------------------------------------

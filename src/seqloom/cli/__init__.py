@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from seqloom import __version__
-from seqloom.cli import data, demo, doctor, filtering, listing, ngram, prepare, train, use
+from seqloom.cli import bench, data, demo, doctor, filtering, listing, ngram, prepare, train, use
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ app.command("score")(use.score)
 app.command("generate")(use.generate)
 app.command("inspect")(use.inspect)
 app.command("demo")(demo.run)
+app.command("bench")(bench.run)
 app.command("filter", epilog=filtering.EXAMPLES)(filtering.run)
 app.add_typer(data.app, name="data")
 app.add_typer(ngram.app, name="ngram")

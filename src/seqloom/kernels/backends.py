@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from seqloom.errors import BackendError, one_of
 from seqloom.kernels.layer import Direction, Kind, Ran, Weights
+from seqloom.kernels.products import has_bf16
 from seqloom.kernels.reference import scan_reference
 
 
@@ -44,8 +45,13 @@ def run_layer(
         raise BackendError(one_of("backend", backend, BACKENDS))
     why_not = BACKENDS[backend].why_not(kind, x, directions)
     if why_not:
-        raise BackendError(f"backend {backend!r} {why_not}; use backend='auto' or 'reference'")
+        raise BackendError(f"backend {backend!r} {why_not}; {_other(kind, x, directions)}")
     return BACKENDS[backend].run(kind, x, lengths, directions)
+
+
+def _other(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
+    able = [name for name, one in BACKENDS.items() if not one.why_not(kind, x, directions)]
+    return f"use backend={able[0]!r} or 'auto'" if able else "no backend here can run this"
 
 
 # -- the loop --------------------------------------------------------------------------------------
@@ -70,6 +76,11 @@ def _run_reference(
     return found
 
 
+def _why_not_reference(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
+    del kind, x
+    return "has no products in bfloat16" if directions[0].settings.bf16 else ""
+
+
 def turned(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T D"]:
     """Each row's real steps from the last to the first; padding stays where it is."""
     steps = torch.arange(x.shape[1], device=x.device)  # (T,)
@@ -82,16 +93,21 @@ def turned(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
 
 
 def _run_cpu(kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]) -> list[Ran]:
-    from seqloom.kernels.operator import recurrent  # numba loads when it is needed
+    from seqloom.kernels.cpu import run_forward  # numba loads when it is needed
+    from seqloom.kernels.operator import recurrent
 
     found = []
     for each in directions:
         w, s = each.weights, each.settings
         given = [x, *each.states, *_tensors(w)]
         save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+        if not save and not torch.compiler.is_compiling():  # a stream's step is short
+            outputs, ended, _ = run_forward(kind.traced, x, lengths, each.states, w, s, save=False)
+            found.append(Ran(outputs, ended))
+            continue
         outputs, *rest = recurrent(
             kind.key, x, lengths, list(each.states), w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh,
-            list(w.vectors), w.projection, s.mask, list(s.keep), s.clip, s.reverse, save,
+            list(w.vectors), w.projection, s.mask, list(s.keep), s.clip, s.reverse, s.bf16, save,
         )  # fmt: skip
         found.append(Ran(outputs, rest[: len(each.states)]))
     return found
@@ -103,7 +119,9 @@ def _tensors(weights: Weights) -> list[Tensor]:
 
 
 def _why_not_cpu(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
-    del kind, directions
+    del kind
+    if directions[0].settings.bf16 and not has_bf16():
+        return "has no products in bfloat16 on this processor"
     if x.device.type != "cpu":
         return f"runs on the CPU, got tensors on {x.device}"
     if x.dtype not in (torch.float32, torch.float64):
@@ -154,6 +172,7 @@ def _why_not_torch(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> st
         "clipping": settings.clip is not None,
         "dropout of the state": settings.mask is not None,
         "zoneout": bool(settings.keep),
+        "products in bfloat16": settings.bf16,
     }
     if not kind.torch_name:
         return f"has rnn, rnn-relu, gru and lstm, got {kind.name}"
@@ -164,7 +183,7 @@ def _why_not_torch(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> st
 
 
 BACKENDS: dict[str, Backend] = {
-    "reference": Backend(_run_reference, lambda *_: ""),
+    "reference": Backend(_run_reference, _why_not_reference),
     "torch": Backend(_run_torch, _why_not_torch),
     "cpu": Backend(_run_cpu, _why_not_cpu),
 }

@@ -85,6 +85,20 @@ class _Run:
 
         return run
 
+    def matrix(self, weight: Tensor) -> Matrix:
+        """A matrix to multiply with at every step."""
+        return Matrix(weight, self.packing.counts, bf16=self.settings.bf16)
+
+    def once(self, x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+        """One product over all steps: x @ weight.T and the bias, into memory that is there."""
+        return Matrix(weight, [len(x)], bf16=self.settings.bf16).into(x, bias, out)
+
+    def outer(self, gradients: Tensor, values: Tensor) -> Tensor:
+        """A weight's gradient, over all steps at once."""
+        if self.settings.bf16:
+            return (gradients.t().bfloat16() @ values.bfloat16()).to(values.dtype)
+        return gradients.t() @ values
+
     def late_products(self) -> list[tuple[slice, Tensor, Tensor | None]]:
         """By late gate: its block, its matrix and its bias."""
         found = []
@@ -181,7 +195,7 @@ def run_forward(
     for state, each in zip(states, runs, strict=True):
         each[:B] = packing.sort(state)
     bias = _sum(weights.bias_ih, weights.bias_hh) if run.program.joined else weights.bias_ih
-    _linear(packing.pack(x), weights.weight_ih.t(), bias, room["x"][:N])
+    run.once(packing.pack(x), weights.weight_ih, bias, room["x"][:N])
     _loop_forward(run, room, outputs, save=save)
     ends = [packing.ends(each[: B + N]) for each in runs]
     needed = saved_shapes(cell, weights, settings, B, T) if save else {}
@@ -195,8 +209,8 @@ def _loop_forward(run: _Run, room: Mapping[str, Tensor], outputs: Tensor, *, sav
     operands = None
     if program.late:
         operands = run.function("operands_saving" if save else "operands")
-    recurrent = Matrix(run.direct, packing.counts)
-    late = [(b, Matrix(w, packing.counts), bias) for b, w, bias in run.late_products()]
+    recurrent = run.matrix(run.direct)
+    late = [(b, run.matrix(w), bias) for b, w, bias in run.late_products()]
     product = room["x" if program.joined else "u"][: packing.rows].split(packing.counts)
     previous = 0
     for step, count in enumerate(packing.counts):
@@ -257,21 +271,21 @@ def run_backward(
     dprojected = _loop_backward(run, outputs, dout, carried, du, dlate)
     found: dict[str, Any] = {"states": [packing.unsort(carry) for carry in carried]}
     seen = room["seen"][:N] if run.mask is not None else packing.before(outputs[: B + N])
-    weight_hh = du.t() @ seen
+    weight_hh = run.outer(du, seen)
     bias_hh = du.sum(0)
     if program.late:
         weight_hh, bias_hh = _in_order(run, weight_hh, bias_hh, room["operand"][:N], dlate)
     found["weight_hh"], found["bias_hh"] = weight_hh, bias_hh
     found["bias_ih"] = bias_hh.clone() if program.joined else dx.sum(0)
-    found["weight_ih"] = dx.t() @ packing.pack(x)
+    found["weight_ih"] = run.outer(dx, packing.pack(x))
     found["x"] = x.new_empty(0)
     if needs_x:
         room_x = run.take(N, x.shape[-1])
-        found["x"] = packing.unpack(_linear(dx, weights.weight_ih, None, room_x))
+        found["x"] = packing.unpack(run.once(dx, weights.weight_ih.t(), None, room_x))
     found["vectors"] = [each.clone() for each in dv]
     if dprojected is not None:
         whole = room[f"s_{cell.states[0]}"][B : B + N]
-        found["projection"] = dprojected.t() @ whole
+        found["projection"] = run.outer(dprojected, whole)
     return found
 
 
@@ -290,8 +304,8 @@ def _loop_backward(
         back_late = run.function("back_late")
         handed = run.room("doperand", B, len(program.late) * H)
     back = run.function("back")
-    recurrent = Matrix(run.direct.t(), packing.counts)
-    late = [(block, Matrix(w.t(), packing.counts)) for block, w, _ in run.late_products()]
+    recurrent = run.matrix(run.direct.t())
+    late = [(block, run.matrix(w.t())) for block, w, _ in run.late_products()]
     first, gradients = carried[0], du.split(packing.counts)
     for step in range(len(packing.counts) - 1, -1, -1):
         at, count = packing.starts[step], packing.counts[step]
@@ -325,7 +339,7 @@ def _in_order(
     for i, gate in enumerate(run.program.direct):
         weights[gate], biases[gate] = weight[i * H : (i + 1) * H], bias[i * H : (i + 1) * H]
     for gate, (block, _, _) in zip(run.program.late, run.late_products(), strict=True):
-        weights[gate] = dlate[:, block].t() @ operand[:, block]
+        weights[gate] = run.outer(dlate[:, block], operand[:, block])
         biases[gate] = dlate[:, block].sum(0)
     gates = run.cell.gates
     return torch.cat([weights[g] for g in gates]), torch.cat([biases[g] for g in gates])
@@ -333,10 +347,3 @@ def _in_order(
 
 def _sum(one: Tensor | None, other: Tensor | None) -> Tensor | None:
     return one if other is None else other if one is None else one + other
-
-
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
-    """The product, and the bias if there is one, into memory that is there."""
-    if bias is None:
-        return torch.mm(x, weight, out=out)
-    return torch.addmm(bias, x, weight, out=out)

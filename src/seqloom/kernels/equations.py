@@ -1,152 +1,193 @@
-r"""A traced step as a person would write it: a line for each gate, for what is used again, and for
-each state.
+r"""A traced step as a person would write it.
 
-A line is `name = formula`; what has a name is not written out again. Gate g's activation is $g_t$,
-its products are $W_g x_t + b_g$ and $U_g h_{t-1} + b'_g$, vector p is $w_p$.
-"""  # noqa: D205
+There is a line for each gate, for what is used more than once, and for each state, and what has a
+line is called by its name in the others. Gate g is $g_t$, its products are $W_g x_t + b_g$ and
+$U_g h_{t-1} + b'_g$, vector p is $w_p$.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from seqloom.kernels.expressions import OPERATIONS, Expression, Graph, in_order, latex
+from seqloom.kernels.expressions import OPERATIONS, Expression, Graph, in_order
+from seqloom.kernels.latex import latex
 
 if TYPE_CHECKING:
     from seqloom.kernels.tracing import TracedCell
 
-LETTERS = "mpqdeklabcfgijnoruvyz"  # for what belongs to no gate, if it needs a name
-ACCENTS = ("", r"\tilde", r"\hat", r"\bar", r"\check", r"\dot", r"\ddot")
-MATRICES = ("x", "u", "late")  # inputs that are products of a gate's matrix
+PRODUCTS = ("x", "u", "late")  # inputs that are products with a gate's matrix
+FACTORS = ("number", "v", "", *PRODUCTS, "s")  # in a product, what comes before what
+ACCENTS = (r"\tilde", r"\hat", r"\bar")  # where a letter is taken
+LETTERS = "mpqdekl"  # for what is used more than once and has no gate
 
 
-def equations(cell: TracedCell) -> list[str]:
+def write_equations(cell: TracedCell) -> list[str]:
     """The lines, each after those it needs, gates in their own order as far as that allows."""
     return _Writer(cell).lines()
 
 
 class _Writer:
-    """What gets a name, and which."""
-
     def __init__(self, cell: TracedCell) -> None:
-        self.cell, self.graph = cell, Graph()
+        self.cell, self.graph = cell, Graph()  # formulas are built in a graph of their own
         self.nodes = in_order([*cell.late.values(), *cell.outputs.values()])
         self.taken = {"x"}
-        self.states = {s: self._symbol([s]) for s in cell.states}
+        self.states = {state: self._free([state]) for state in cell.states}
         self.names: dict[Expression, str] = {}
-        for state, node in cell.outputs.items():
-            if node.arguments and node not in self.names:
-                self.names[node] = f"{self.states[state]}_t"
-        shared = self._shared()
-        self.names |= dict.fromkeys(shared, "")  # the names come after those of the gates
+        self.gate_of: dict[Expression, str] = {}
+        self._name()
+
+    # -- names -----------------------------------------------------------------------------------
+
+    def _name(self) -> None:
+        for state, node in self.cell.outputs.items():
+            if node.arguments:
+                self.names.setdefault(node, f"{self.states[state]}_t")
+        uses = Counter(chain(self.cell.late.values(), *(node.arguments for node in self.nodes)))
+        gates: dict[Expression, list[str]] = {}
+        shared: dict[Expression, list[str]] = {}
         for node in self.nodes:
-            gates = self._gates(node.arguments)
-            if _is_function(node) and gates and node not in self.names:
-                self.names[node] = f"{self._symbol(gates)}_t"
-        for node in shared:
-            letters = self._gates(node.arguments or [node]) or [*LETTERS]
-            self.names[node] = f"{self._symbol(letters)}_t"
+            if node in self.names:
+                continue
+            found = self._gates(node)
+            if found and _is_function(node):
+                gates[node] = found
+            elif uses[node] > 1 and self._is_long(node):
+                shared[node] = found or list(LETTERS)
+            else:
+                continue
+            self.names[node] = ""  # named from here on; a gate has the first choice of a letter
+        for node, letters in (*gates.items(), *shared.items()):
+            self.names[node] = f"{self._free(letters)}_t"
+        self.gate_of = {node: found[0] for node, found in gates.items()}
 
-    # -- what gets a name ------------------------------------------------------------------------
-
-    def _shared(self) -> list[Expression]:
-        """What is used more than once, is no state, and is too long to be written twice."""
-        uses = Counter(argument for node in self.nodes for argument in node.arguments)
-        uses.update(self.cell.late.values())
-        return [n for n in self.nodes if uses[n] > 1 and n not in self.names and self._is_long(n)]
-
-    def _is_long(self, node: Expression) -> bool:
-        """Whether it is more than one operation on things that have a short name."""
-        kind, _ = _input(node)
-        if not node.arguments:
-            return kind == "late"
-        return any(
-            _input(argument)[0] in MATRICES or (argument.arguments and argument not in self.names)
-            for argument in node.arguments
-        )
-
-    def _gates(self, nodes: Iterable[Expression]) -> list[str]:
-        """The gates whose products are written out in these nodes, in the gates' order."""
-        found = {gate for kind, gate in map(_input, self._written(nodes)) if kind in MATRICES}
+    def _gates(self, node: Expression) -> list[str]:
+        """The gates whose products a node's formula has, in the order of the gates."""
+        found = {name for kind, name in map(_kind, self._formula(node)) if kind in PRODUCTS}
         return [gate for gate in self.cell.gates if gate in found]
 
-    def _written(self, nodes: Iterable[Expression]) -> Iterator[Expression]:
-        """The nodes below some that have no name."""
-        for node in nodes:
-            if node not in self.names:
-                yield node
-                yield from self._written(node.arguments)
+    def _formula(self, node: Expression) -> Iterator[Expression]:
+        """A node and those below it, as far down as they have no name."""
+        yield node
+        for argument in node.arguments:
+            if argument not in self.names:
+                yield from self._formula(argument)
 
-    def _symbol(self, wanted: Iterable[str]) -> str:
-        """The first of some symbols that is free, or the first with an accent."""
-        choices = [_letters(name) for name in wanted]
-        plain = (choice for choice in choices if choice not in self.taken)
-        accented = (f"{accent}{{{choices[0]}}}" for accent in ACCENTS[1:])
-        primed = (f"{choices[0]}^{{({k})}}" for k in range(2, 2 + len(self.nodes)))
-        found = next(s for each in (plain, accented, primed) for s in each if s not in self.taken)
+    def _is_long(self, node: Expression) -> bool:
+        """Whether a formula is more than one operation on things that are short."""
+        if not node.arguments:
+            return _kind(node)[0] == "late"
+        return any(_kind(n)[0] in ("", *PRODUCTS) for n in list(self._formula(node))[1:])
+
+    def _free(self, wanted: Iterable[str]) -> str:
+        """The first of some letters that is not taken, with an accent if all are."""
+        letters = [_letter(name) for name in wanted]
+        accented = (f"{accent}{{{letters[0]}}}" for accent in ACCENTS)
+        numbered = (f"{letters[0]}^{{({k})}}" for k in count(2))
+        found = next(s for s in chain(letters, accented, numbered) if s not in self.taken)
         self.taken.add(found)
         return found
 
-    # -- the lines -------------------------------------------------------------------------------
+    # -- lines -----------------------------------------------------------------------------------
 
     def lines(self) -> list[str]:
-        made = {node: self._formula(node) for node in self.names}
-        needs = {node: self._needs(node) for node in self.names}
+        found: list[str] = []
         waiting = sorted(self.names, key=self._rank)
-        found, done = [], set()
         while waiting:
-            node = next(n for n in waiting if needs[n] <= done)
+            node = next(n for n in waiting if not self._needed(n).intersection(waiting))
             waiting.remove(node)
-            done.add(node)
-            found.append(f"{self.names[node]} = {made[node]}")
+            found.append(f"{self.names[node]} = {latex(self._written(node), {})}")
         for state, node in self.cell.outputs.items():
             name = f"{self.states[state]}_t"
-            if self.names.get(node) != name:  # it is that of another state, or of the last step
-                found.append(f"{name} = {latex(self._copy(node), {})}")
+            if self.names.get(node) != name:  # what another state is, or was
+                found.append(f"{name} = {latex(self._called(node), {})}")
         return found
 
     def _rank(self, node: Expression) -> tuple[int, int]:
-        """Gates in their order, then the others as the step has them."""
-        gates = [f"{_letters(gate)}_t" for gate in self.cell.gates]
-        name = self.names[node]
-        is_state = node in self.cell.outputs.values()
-        first = gates.index(name) if name in gates and not is_state else len(gates)
-        return first, self.nodes.index(node)
+        gates, gate = self.cell.gates, self.gate_of.get(node)
+        return len(gates) if gate is None else gates.index(gate), self.nodes.index(node)
 
-    def _needs(self, node: Expression) -> set[Expression]:
-        """The named nodes in a node's formula."""
-        waiting, found = [*(node.arguments or self._handed(node))], set()
-        while waiting:
-            each = waiting.pop()
-            if each in self.names:
-                found.add(each)
-            else:
-                waiting += each.arguments or self._handed(each)
+    def _needed(self, node: Expression) -> set[Expression]:
+        """The nodes that a node's formula calls by their names."""
+        found: set[Expression] = set()
+        for each in self._formula(node):
+            below = [*each.arguments, *self._handed(each)]
+            found |= {n for n in below if n in self.names}
+            for handed in self._handed(each):
+                found |= set() if handed in self.names else self._needed(handed)
         return found
 
-    def _handed(self, node: Expression) -> tuple[Expression, ...]:
-        kind, gate = _input(node)
-        return (self.cell.late[gate],) if kind == "late" else ()
+    def _handed(self, node: Expression) -> list[Expression]:
+        kind, name = _kind(node)
+        return [self.cell.late[name]] if kind == "late" else []
 
-    def _formula(self, node: Expression) -> str:
+    # -- formulas --------------------------------------------------------------------------------
+
+    def _called(self, node: Expression) -> Expression:
+        """A node by its name, or by its formula if it has none."""
+        name = self.names.get(node)
+        return self._written(node) if name is None else self.graph.input(name)
+
+    def _written(self, node: Expression) -> Expression:
+        """A node's formula, its inputs called what is to be read."""
         if node.arguments:
-            return latex(self._node(node), {})
-        return latex(self._leaf(node), {})
-
-    def _copy(self, node: Expression) -> Expression:
-        """The node in the writer's own graph, where a leaf is called what is written."""
-        if node in self.names:
-            return self.graph.input(self.names[node])
-        return self._node(node) if node.arguments else self._leaf(node)
-
-    def _node(self, node: Expression) -> Expression:
-        arguments = sorted(node.arguments, key=_place) if node.operation == "mul" else node.arguments
-        return Expression(self.graph, node.operation, tuple(map(self._copy, arguments)))
-
-    def _leaf(self, node: Expression) -> Expression:
-        if node.operation == "number":
+            arguments = tuple(map(self._called, _ordered(node)))
+            return Expression(self.graph, node.operation, arguments)
+        kind, name = _kind(node)
+        if kind == "number":
             return self.graph.number(node.value)
-        kind, name = _input(node)
-        short, first = _letters(name), self.states[self.cell.states[0]]
-        ...
+        below = _below(name)
+        if kind == "x":
+            return self._sum(f"W{below} x_t", f"b{below}")
+        if kind == "v":
+            return self.graph.input(f"w{below}")
+        if kind == "s":
+            return self.graph.input(f"{self.states[name]}_{{t-1}}")
+        multiplied = f"{self.states[self.cell.states[0]]}_{{t-1}}"
+        if kind == "late":
+            multiplied = latex(self._called(self.cell.late[name]), {}, binds=2)
+        return self._sum(f"U{below} {multiplied}", f"b'{below}")
+
+    def _sum(self, product: str, bias: str) -> Expression:
+        parts = self.graph.input(product), self.graph.input(bias)
+        return Expression(self.graph, "add", parts)
+
+
+def _kind(node: Expression) -> tuple[str, str]:
+    """An input's kind and name, such as ("x", "i"); ("number", ""); ("", "") if it is computed."""
+    if node.operation == "input":
+        kind, _, name = str(node.value).partition(".")
+        return kind, name
+    return ("number", "") if node.operation == "number" else ("", "")
+
+
+def _ordered(node: Expression) -> Sequence[Expression]:
+    """A node's arguments as one would read them; the graph has them as they were made."""
+    if node.operation == "mul":
+        return sorted(node.arguments, key=lambda each: FACTORS.index(_kind(each)[0]))
+    if node.operation == "add":
+        return sorted(node.arguments, key=lambda each: not _is_product(each))
+    return node.arguments
+
+
+def _is_product(node: Expression) -> bool:
+    """Whether a node is a product with a gate's matrix, or the sum of both."""
+    parts = node.arguments if node.operation == "add" else (node,)
+    return all(_kind(part)[0] in PRODUCTS for part in parts)
+
+
+def _is_function(node: Expression) -> bool:
+    return (
+        bool(node.arguments) and node.operation != "div" and OPERATIONS[node.operation].binds == 2
+    )
+
+
+def _letter(name: str) -> str:
+    escaped = name.replace("_", r"\_")
+    return name if len(name) == 1 else rf"\mathrm{{{escaped}}}"
+
+
+def _below(name: str) -> str:
+    return f"_{name}" if len(name) == 1 else f"_{{{_letter(name)}}}"

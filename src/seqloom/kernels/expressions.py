@@ -1,4 +1,4 @@
-r"""Elementwise expressions: what a cell's step is traced to, its derivatives, its LaTeX.
+r"""Elementwise expressions: what a cell's step is traced to, and its derivatives.
 
 An expression is a node of a graph in which equal nodes are one node, so that what occurs twice is
 computed once. Operations that a step may use are those of `OPERATIONS`, as Python's operators, as
@@ -334,7 +334,7 @@ def _at_line(message: str) -> str:
     return message
 
 
-# -- order, derivatives, LaTeX ---------------------------------------------------------------------
+# -- order, derivatives ----------------------------------------------------------------------------
 
 
 def in_order(outputs: Iterable[Expression]) -> list[Expression]:
@@ -376,24 +376,6 @@ def adjoints(
         for argument, factor in zip(node.arguments, derivative(node), strict=True):
             received[argument] = received.get(argument, zero) + adjoint * factor
     return [received.get(each, zero) for each in inputs]
-
-
-def latex(node: Expression, names: Mapping[str, str], binds: int = 0) -> str:
-    """A node as LaTeX, inputs by the names given, in brackets where it binds too loosely."""
-    if node.operation == "number":
-        return f"{node.value:g}"
-    if node.operation == "input":
-        return names.get(node.value, str(node.value))
-    operation = OPERATIONS[node.operation]
-    inner = [0] if operation.binds == 2 else [operation.binds, operation.binds + 1]
-    if operation.arity == 1 and operation.binds == 1:
-        inner = [2]
-    parts = [
-        latex(argument, names, inner[min(i, len(inner) - 1)])
-        for i, argument in enumerate(node.arguments)
-    ]
-    text = operation.latex.format(*parts)
-    return f"({text})" if operation.binds < binds else text
 
 
 def replaced(

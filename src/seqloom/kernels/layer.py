@@ -52,12 +52,14 @@ class Settings:
         mask: What the first state is multiplied with before its product, or None.
         keep: By state, the share that stays at each step, or nothing.
         reverse: Whether it runs from each row's end to its beginning.
+        bf16: Whether products are of numbers rounded to bfloat16.
     """
 
     clip: float | None = None
     mask: Tensor | None = None
     keep: Sequence[Tensor] = ()
     reverse: bool = False
+    bf16: bool = False
 
 
 @dataclass(frozen=True)

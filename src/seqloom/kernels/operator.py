@@ -18,9 +18,9 @@ from seqloom.kernels.layer import Settings, Weights
 
 
 def _settings(
-    clip: float | None, mask: Tensor | None, keep: Sequence[Tensor], reverse: bool
+    clip: float | None, mask: Tensor | None, keep: Sequence[Tensor], reverse: bool, bf16: bool
 ) -> Settings:
-    return Settings(clip, mask, tuple(keep), reverse)
+    return Settings(clip, mask, tuple(keep), reverse, bf16)
 
 
 @torch.library.custom_op("seqloom::recurrent", mutates_args=(), device_types="cpu")
@@ -39,12 +39,19 @@ def recurrent(
     keep: Sequence[Tensor],
     clip: float | None,
     reverse: bool,
+    bf16: bool,
     save: bool,
 ) -> list[Tensor]:
     """The outputs, the last states, and what the way back needs; see `kernels.cpu`."""
     weights = Weights(weight_ih, weight_hh, bias_ih, bias_hh, vectors, projection)
     outputs, ends, saved = run_forward(
-        cell_of(cell), x, lengths, states, weights, _settings(clip, mask, keep, reverse), save=save
+        cell_of(cell),
+        x,
+        lengths,
+        states,
+        weights,
+        _settings(clip, mask, keep, reverse, bf16),
+        save=save,
     )
     return [outputs, *ends, *saved]
 
@@ -54,12 +61,12 @@ def _recurrent_shapes(
     cell: str, x: Tensor, lengths: Tensor, states: Sequence[Tensor], weight_ih: Tensor,
     weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None, vectors: Sequence[Tensor],
     projection: Tensor | None, mask: Tensor | None, keep: Sequence[Tensor], clip: float | None,
-    reverse: bool, save: bool,
+    reverse: bool, bf16: bool, save: bool,
 ) -> list[Tensor]:  # fmt: skip
     del lengths
     B, T, _ = x.shape
     weights = Weights(weight_ih, weight_hh, bias_ih, bias_hh, vectors, projection)
-    settings = _settings(clip, mask, keep, reverse)
+    settings = _settings(clip, mask, keep, reverse, bf16)
     saved = saved_shapes(cell_of(cell), weights, settings, B, T) if save else {}
     outputs = x.new_empty(B, T, weight_hh.shape[1])
     return [
@@ -85,12 +92,13 @@ def recurrent_backward(
     keep: Sequence[Tensor],
     clip: float | None,
     reverse: bool,
+    bf16: bool,
     saved: Sequence[Tensor],
     needs_x: bool,
 ) -> list[Tensor]:
     """Gradients of x, the weights, the projection if there is one, the vectors and the states."""
     weights = Weights(weight_ih, weight_hh, bias_ih, bias_hh, vectors, projection)
-    settings = _settings(clip, mask, keep, reverse)
+    settings = _settings(clip, mask, keep, reverse, bf16)
     found = run_backward(
         cell_of(cell), grads, x, lengths, weights, settings, saved, needs_x=needs_x
     )
@@ -104,9 +112,9 @@ def _recurrent_backward_shapes(
     cell: str, grads: Sequence[Tensor], x: Tensor, lengths: Tensor, weight_ih: Tensor,
     weight_hh: Tensor, bias_ih: Tensor | None, bias_hh: Tensor | None, vectors: Sequence[Tensor],
     projection: Tensor | None, mask: Tensor | None, keep: Sequence[Tensor], clip: float | None,
-    reverse: bool, saved: Sequence[Tensor], needs_x: bool,
+    reverse: bool, bf16: bool, saved: Sequence[Tensor], needs_x: bool,
 ) -> list[Tensor]:  # fmt: skip
-    del cell, lengths, bias_ih, bias_hh, mask, keep, clip, reverse, saved
+    del cell, lengths, bias_ih, bias_hh, mask, keep, clip, reverse, bf16, saved
     width = weight_hh.shape[0]
     shapes = [x.shape if needs_x else (0,), weight_ih.shape, weight_hh.shape, (width,), (width,)]
     shapes += [] if projection is None else [projection.shape]
@@ -116,10 +124,10 @@ def _recurrent_backward_shapes(
 
 def _keep_for_backward(ctx, inputs, output):  # type: ignore[no-untyped-def]
     (cell, x, lengths, states, w_ih, w_hh, b_ih, b_hh, vectors, projection, mask, keep, clip,
-     reverse, save) = inputs  # fmt: skip
+     reverse, bf16, save) = inputs  # fmt: skip
     ends = len(states)
     ctx.set_materialize_grads(False)  # zeros for all that is saved would be made otherwise
-    ctx.settings = (cell, clip, reverse, save, len(vectors), len(keep), ends, len(output))
+    ctx.settings = (cell, clip, reverse, bf16, save, len(vectors), len(keep), ends)
     saved = output[1 + ends :]
     ctx.save_for_backward(
         x, lengths, w_ih, w_hh, b_ih, b_hh, projection, mask, *vectors, *keep, *saved
@@ -128,7 +136,7 @@ def _keep_for_backward(ctx, inputs, output):  # type: ignore[no-untyped-def]
 
 
 def _backward(ctx, grads):  # type: ignore[no-untyped-def]
-    cell, clip, reverse, save, vectors, keeps, ends, _ = ctx.settings
+    cell, clip, reverse, bf16, save, vectors, keeps, ends = ctx.settings
     if not save:
         raise BackendError("this run was not to be differentiated; call it with gradients on")
     x, lengths, w_ih, w_hh, b_ih, b_hh, projection, mask, *rest = ctx.saved_tensors
@@ -140,7 +148,7 @@ def _backward(ctx, grads):  # type: ignore[no-untyped-def]
     needs_x = bool(ctx.needs_input_grad[1])
     found = recurrent_backward(
         cell, given, x, lengths, w_ih, w_hh, b_ih, b_hh, own, projection, mask, keep, clip,
-        reverse, saved, needs_x,
+        reverse, bf16, saved, needs_x,
     )  # fmt: skip
     dx, d_ih, d_hh, db_ih, db_hh, *more = found
     d_projection = None if projection is None else more.pop(0)
@@ -148,7 +156,7 @@ def _backward(ctx, grads):  # type: ignore[no-untyped-def]
     return (
         None, dx if needs_x else None, None, d_states, d_ih, d_hh,
         None if b_ih is None else db_ih, None if b_hh is None else db_hh,
-        d_vectors, d_projection, None, [None] * keeps, None, None, None,
+        d_vectors, d_projection, None, [None] * keeps, None, None, None, None,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -23,11 +24,16 @@ class Matrix:
     Args:
         weight: (outputs, inputs).
         counts: How many rows x has each time.
+        bf16: Whether both are rounded to bfloat16 first.
     """
 
-    def __init__(self, weight: Tensor, counts: Sequence[int]) -> None:
+    def __init__(self, weight: Tensor, counts: Sequence[int], *, bf16: bool = False) -> None:
         self._right = weight.t()  # (inputs, outputs)
         self._packed: Tensor | None = None
+        self._bf16 = bf16
+        if bf16:
+            self._right = self._right.bfloat16().contiguous()
+            return
         if len(counts) >= TURN and not self._right.is_contiguous():
             self._right = BUFFERS.take(self._right.shape, weight).copy_(self._right)
         self._rows = counts[0] if counts else 0
@@ -37,6 +43,9 @@ class Matrix:
 
     def into(self, x: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
         """The product, with a bias if there is one, into memory that is there."""
+        if self._bf16:
+            out.copy_(torch.mm(x.bfloat16(), self._right))
+            return out if bias is None else out.add_(bias)
         if self._packed is not None:
             return out.copy_(self._multiply(x, bias))
         if bias is None:
@@ -45,13 +54,24 @@ class Matrix:
 
     def add(self, x: Tensor, out: Tensor) -> None:
         """Add the product to what is there."""
-        if self._packed is not None:
+        if self._bf16:
+            out += torch.mm(x.bfloat16(), self._right)
+        elif self._packed is not None:
             out += self._multiply(x, None)
         else:
             torch.addmm(out, x, self._right, out=out)
 
     def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
         return torch.ops.mkl._mkl_linear(x, self._packed, self._weight, bias, self._rows)  # type: ignore[no-any-return]
+
+
+def has_bf16() -> bool:
+    """Whether the processor multiplies in bfloat16, by what the system says of it."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return False
+    flags = next((x for x in info.read_text().splitlines() if x.startswith("flags")), "").split()
+    return "amx_bf16" in flags or "avx512_bf16" in flags
 
 
 def _can_pack(weight: Tensor) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqloom.errors import nearest
-from seqloom.kernels.expressions import CellError, Expression, Graph, in_order, latex
+from seqloom.kernels.equations import write_equations
+from seqloom.kernels.expressions import CellError, Expression, Graph, in_order
 
 PARTS = ("a", "x", "u", "s", "v", "late")  # what a step may ask for, by the names of its parameters
 
@@ -38,17 +39,8 @@ class TracedCell:
     outputs: Mapping[str, Expression]
 
     def equations(self) -> list[str]:
-        """The step as LaTeX, one equation a state, after one for each late product."""
-        names = {f"x.{g}": f"(W x_t + b)_{{{g}}}" for g in self.gates}
-        names |= {f"u.{g}": f"(U {self.states[0]}_{{t-1}} + b')_{{{g}}}" for g in self.gates}
-        names |= {f"s.{s}": f"{s}_{{t-1}}" for s in self.states}
-        names |= {f"v.{v}": f"w_{{{v}}}" for v in self.vectors}
-        found = []
-        for gate, value in self.late.items():
-            names[f"late.{gate}"] = f"m_{{{gate}}}"
-            found.append(f"m_{{{gate}}} = U_{{{gate}}} ({latex(value, names)}) + b'_{{{gate}}}")
-        found += [f"{s}_t = {latex(value, names)}" for s, value in self.outputs.items()]
-        return found
+        """The step as LaTeX: a line for each gate, what is used more than once, and each state."""
+        return write_equations(self)
 
 
 class Named:

@@ -1,18 +1,21 @@
-"""Recurrent language models: a simple recurrent network or an LSTM over word vectors."""
+"""Recurrent language models: any cell over word vectors."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn import functional
 
 from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput
+from seqloom.nn.recurrent import Recurrent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,23 +24,36 @@ class RecurrentLMConfig:
 
     Args:
         vocab_size: Words known.
-        cell: "rnn" (Elman 1990) or "lstm" (Hochreiter and Schmidhuber 1997).
+        cell: A cell's name: one of `seqloom.nn.cells.CELLS`, or one that was registered.
         embed_size: Width of a word vector; 0 takes `hidden_size`.
         hidden_size: Width of the state of each layer.
         num_layers: Layers stacked.
         dropout: Share of units dropped between layers, after the embedding and before the output.
+        variational: Whether `dropout` drops the same units at every step of a window (Gal and
+            Ghahramani 2016).
+        state_dropout: Share of the state dropped before its product, the same at every step.
+        weight_dropout: Share of recurrent weights dropped in each window (Merity et al. 2018).
+        zoneout: Share of state values that stay what they were (Krueger et al. 2017).
+        clip: The largest absolute value a state may have.
         tied: Whether the output layer shares the word vectors; needs embed_size == hidden_size.
         init_range: Weights begin uniformly in [-init_range, init_range].
+        backend: What runs the recurrence; "auto" chooses.
     """
 
     vocab_size: int
-    cell: Literal["rnn", "lstm"] = "lstm"
+    cell: str = "lstm"
     embed_size: int = 0
     hidden_size: int = 200
     num_layers: int = 2
     dropout: float = 0.0
+    variational: bool = False
+    state_dropout: float = 0.0
+    weight_dropout: float = 0.0
+    zoneout: float = 0.0
+    clip: float | None = None
     tied: bool = False
     init_range: float = 0.1
+    backend: str = "auto"
 
     def __post_init__(self) -> None:
         sizes = (self.vocab_size, self.hidden_size, self.num_layers)
@@ -46,8 +62,6 @@ class RecurrentLMConfig:
                 "vocab_size, hidden_size and num_layers must be positive and embed_size not "
                 f"negative, got {sizes} and {self.embed_size}"
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
         if self.tied and self.embed_size not in (0, self.hidden_size):
             raise ConfigError(
                 "tied weights need embed_size == hidden_size, got "
@@ -55,13 +69,34 @@ class RecurrentLMConfig:
             )
         if self.init_range <= 0:
             raise ConfigError(f"init_range must be positive, got {self.init_range}")
+        if not isinstance(self.cell, str):
+            raise ConfigError(
+                f"cell must be a name, got {self.cell!r}; give the class one with register_cell"
+            )
+        with torch.device("meta"):  # the layer checks the rest, and takes no memory there
+            self.build_layers()
+
+    def build_layers(self) -> Recurrent:
+        """The recurrent layers."""
+        return Recurrent(
+            self.cell,
+            self.embed_size or self.hidden_size,
+            self.hidden_size,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
+            variational=self.variational,
+            state_dropout=self.state_dropout,
+            weight_dropout=self.weight_dropout,
+            zoneout=self.zoneout,
+            clip=self.clip,
+            backend=self.backend,
+        )
 
 
-class RecurrentState(NamedTuple):
-    """The state of every layer; `c` is there for the LSTM only and else as wide as nothing."""
-
-    h: Float[Tensor, "B L H"]
-    c: Float[Tensor, "B L C"]
+@cache
+def state_type(states: tuple[str, ...]) -> Any:
+    """The NamedTuple of a cell's states, each (B, L, H): all layers of a row side by side."""
+    return namedtuple("RecurrentState", states, rename=True)
 
 
 class RecurrentLM(nn.Module):
@@ -81,67 +116,46 @@ class RecurrentLM(nn.Module):
     def __init__(self, config: RecurrentLMConfig) -> None:
         super().__init__()
         self.config = config
-        width = config.embed_size or config.hidden_size
-        self.embedding = nn.Embedding(config.vocab_size, width)
-        self.dropout = nn.Dropout(config.dropout)
-        layer = nn.LSTM if config.cell == "lstm" else nn.RNN
-        self.rnn: nn.LSTM | nn.RNN = layer(
-            width,
-            config.hidden_size,
-            config.num_layers,
-            batch_first=True,
-            dropout=config.dropout if config.num_layers > 1 else 0.0,
-        )
+        self.embedding = nn.Embedding(config.vocab_size, config.embed_size or config.hidden_size)
+        self.rnn = config.build_layers()
         self.output = nn.Linear(config.hidden_size, config.vocab_size)
         for weight in self.parameters():
             nn.init.uniform_(weight, -config.init_range, config.init_range)
         if config.tied:
             self.output.weight = self.embedding.weight
 
-    def initial_state(self, batch_size: int) -> RecurrentState:
-        """Zeros."""
-        config = self.config
-        shape = (batch_size, config.num_layers, config.hidden_size)
-        h = self.output.weight.new_zeros(shape)
-        return RecurrentState(h, h.clone() if config.cell == "lstm" else h.new_zeros(*shape[:2], 0))
+    def initial_state(self, batch_size: int) -> Any:
+        """Zeros, one tensor a state of the cell."""
+        return self._state(self.rnn.initial_states(batch_size))
+
+    def _state(self, states: tuple[Float[Tensor, "L B H"], ...]) -> Any:
+        return state_type(self.rnn.cell.states)(*(part.transpose(0, 1) for part in states))
 
     def forward(
         self,
         ids: Int[Tensor, "B T"],
         lengths: Int[Tensor, " B"] | None = None,
-        state: RecurrentState | None = None,
+        state: Any = None,
     ) -> LMOutput:
-        """Score the word after each of `ids`; on padding the scores mean nothing."""
+        """Score the word after each of `ids`; on padding the scores mean nothing.
+
+        A row of length 0 keeps its state.
+        """
         check_lm_input(ids, lengths, state)
-        B, T = ids.shape
-        state = state or self.initial_state(B)
-        x = self.dropout(self.embedding(ids))  # (B, T, D)
-        if lengths is None or bool((lengths == T).all()):
-            y, state = self._run(x, state)
-        else:
-            y, state = self._run_ragged(x, lengths, state)
-        return LMOutput(self.output(self.dropout(y)), state)
+        if lengths is not None and bool((lengths == ids.shape[1]).all()):
+            lengths = None  # nothing is padded, which is faster to know
+        x = self._dropped(self.embedding(ids))  # (B, T, D)
+        state = self.initial_state(len(ids)) if state is None else state
+        begin = [part.transpose(0, 1).to(x.dtype) for part in state]  # (L, B, H)
+        y, states = self.rnn(x, None if lengths is None else lengths.clamp(min=1), begin)
+        after = self._state(states)
+        if lengths is not None:
+            alive = (lengths > 0)[:, None, None]
+            after = after._make(torch.where(alive, n, o) for n, o in zip(after, state, strict=True))
+        return LMOutput(self.output(self._dropped(y)), after)
 
-    def _run(
-        self, x: Tensor | nn.utils.rnn.PackedSequence, state: RecurrentState
-    ) -> tuple[Tensor, RecurrentState]:
-        h, c = (part.transpose(0, 1).contiguous() for part in state)  # (L, B, H), as torch wants
-        if self.config.cell == "lstm":
-            y, (h, c) = self.rnn(x, (h, c))
-        else:
-            y, h = self.rnn(x, h)
-        return y, RecurrentState(h.transpose(0, 1), c.transpose(0, 1))
-
-    def _run_ragged(
-        self, x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"], state: RecurrentState
-    ) -> tuple[Tensor, RecurrentState]:
-        """Run rows of different lengths; a row of length 0 keeps its state."""
-        packed = pack_padded_sequence(
-            x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        y, last = self._run(packed, state)
-        y, _ = pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])  # type: ignore[arg-type]
-        alive = (lengths > 0)[:, None, None]
-        return y, RecurrentState(
-            *(torch.where(alive, n, o) for n, o in zip(last, state, strict=True))
-        )
+    def _dropped(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        share, training = self.config.dropout, self.training
+        if self.config.variational:
+            return x * functional.dropout(x.new_ones(len(x), 1, x.shape[2]), share, training)
+        return functional.dropout(x, share, training)

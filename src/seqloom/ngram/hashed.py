@@ -252,7 +252,7 @@ def check(tables: Hashed, words: int) -> None:
         and 1 <= len(homes) == len(starts) - 1
         and starts[0] == 0
         and homes[0] == words <= starts[1]
-        and starts[-1] * size == len(tables.cells)
+        and int(starts[-1]) * size == len(tables.cells)
         and starts[-1] < NONE
         and bool(np.all(np.diff(starts[1:]) > homes[1:]))
         and bool(np.all(homes[1:] >= BUCKET))

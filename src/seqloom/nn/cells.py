@@ -1,9 +1,9 @@
 r"""Recurrent cells, each by its equations.
 
 A cell names its gates, its states and its per-unit vectors, and gives one elementwise step. The
-matrix products are not its business: for every gate there is $(W x_t + b)$, `x.i`, and
-$(U h_{t-1} + b')$, `u.i`, and their sum `a.i`. The same definition is run as a plain loop, printed
-as fast code with its derivatives, and shown as LaTeX.
+matrix products are not its business: for every gate i there is $W_i x_t + b_i$, `x.i`, and
+$U_i h_{t-1} + b'_i$, `u.i`, and their sum `a.i`. The same definition is run as a plain loop,
+printed as fast code with its derivatives, and shown as LaTeX.
 
 Examples:
     >>> class Leaky(Cell):
@@ -12,15 +12,17 @@ Examples:
     ...
     ...     def step(a, s, v):
     ...         return State(h=s.h + sigmoid(v.rate) * (tanh(a.n) - s.h))
-    >>> Leaky.equations()[0][:40]
-    'h_t = h_{t-1} + \\sigma(w_{rate}) \\odot ('
+    >>> for line in Leaky.equations():
+    ...     print(line)
+    n_t = \tanh(W_n x_t + b_n + U_n h_{t-1} + b'_n)
+    h_t = h_{t-1} + \sigma(w_{\mathrm{rate}}) \odot (n_t - h_{t-1})
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from seqloom.errors import ConfigError, one_of
 from seqloom.kernels.functions import relu, sigmoid, tanh
@@ -53,7 +55,7 @@ class Cell:
 
     @classmethod
     def equations(cls) -> list[str]:
-        """The step as LaTeX, one equation a state."""
+        """The step as LaTeX: a line for each gate, what is used more than once, and each state."""
         return cls.traced().equations()
 
 
@@ -267,6 +269,58 @@ def find_cell(cell: str | type[Cell]) -> type[Cell]:
     """A cell by its name, or the class itself."""
     if isinstance(cell, str):
         if cell not in CELLS:
-            raise ConfigError(one_of("cell", cell, CELLS))
+            raise ConfigError(
+                f"{one_of('cell', cell, CELLS)}; a cell of your own must be registered first: "
+                f"register_cell({cell!r}, YourCell)"
+            )
         return CELLS[cell]
+    return cell
+
+
+@overload
+def register_cell(name: str, cell: type[Cell]) -> type[Cell]: ...
+@overload
+def register_cell(name: str) -> Callable[[type[Cell]], type[Cell]]: ...
+def register_cell(
+    name: str, cell: type[Cell] | None = None
+) -> type[Cell] | Callable[[type[Cell]], type[Cell]]:
+    """Give a cell of one's own a name that models can be built and saved with.
+
+    A model directory holds the name and the weights, never code: whoever loads it registers the
+    same cell first.
+
+    Args:
+        name: The name, which must be free.
+        cell: The cell; without it, what is returned is a decorator.
+
+    Returns:
+        The cell, or the decorator.
+
+    Raises:
+        ConfigError: If the name is taken, the class is no cell, or its step is not one.
+
+    Examples:
+        >>> @register_cell("sum")
+        ... class Sum(Cell):
+        ...     gates = ("n",)
+        ...
+        ...     def step(a, s):
+        ...         return State(h=s.h + a.n)
+        >>> find_cell("sum").__name__
+        'Sum'
+        >>> del CELLS["sum"]
+    """
+    if cell is None:
+        return lambda given: register_cell(name, given)
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"a cell's name must be text, got {name!r}")
+    if name in CELLS:
+        raise ConfigError(
+            f"a cell's name must be free, got {name!r}, which is {CELLS[name].__name__}; choose "
+            f"another name, or free this one by del CELLS[{name!r}]"
+        )
+    if not isinstance(cell, type) or not issubclass(cell, Cell):
+        raise ConfigError(f"what is registered must be a subclass of Cell, got {cell!r}")
+    cell.traced()  # refuses a step that is not elementwise
+    CELLS[name] = cell
     return cell

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from seqloom.kernels.choice import line_of
 from seqloom.nn.cells import CELLS, Cell
-from seqloom.nn.recurrent import Recurrent
+from seqloom.nn.recurrent import TORCH_NAMES, Recurrent
 
 PEERS: dict[str, Callable[..., nn.RNNBase]] = {
     "rnn": nn.RNN,
@@ -97,14 +100,14 @@ def contestants(
     named = case.cell if isinstance(case.cell, str) else ""
     theirs = PEERS[peer or (named if named in PEERS else "lstm")]
     layer = theirs(H, H, batch_first=True).to(case.device)
-    found = {"torch": _job(layer, lambda: layer(x)[0], case)}
+    found = {"nn": _job(layer, lambda: layer(x)[0], case)}
     if lengths is not None:
 
         def packed() -> Tensor:
             given = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=True)
             return layer(given)[0].data  # type: ignore[no-any-return]
 
-        found["torch, packed"] = _job(layer, packed, case)
+        found["nn, packed"] = _job(layer, packed, case)
     for backend in backends:
         own = Recurrent(case.cell, H, H, backend=backend).to(case.device)
         given = None if lengths is None else lengths.to(case.device)
@@ -149,15 +152,57 @@ def measure(jobs: Mapping[str, Callable[[], Any]], repeats: int = 9, peer: str =
     return Timed(seconds, peer)
 
 
-def cases(hidden: Sequence[int] = (256, 512)) -> Iterator[Case]:
+def cases(
+    hidden: Sequence[int] = (256, 512), *, batch: int = 32, steps: int = 128
+) -> Iterator[Case]:
     """What `seqloom bench recurrent` measures."""
     for size in hidden:
         for cell in ("lstm", "gru", "peephole-lstm", "gru-before"):
-            yield Case(cell, hidden=size)
-        yield Case("lstm", hidden=size, share=0.59)
-        yield Case("peephole-lstm", hidden=size, share=0.59)
-        yield Case("lstm", hidden=size, training=False)
-        yield Case("gru", hidden=size, training=False)
+            yield Case(cell, batch, steps, size)
+        for cell in ("lstm", "peephole-lstm"):
+            yield Case(cell, batch, steps, size, share=0.59)
+        for cell in ("lstm", "gru"):
+            yield Case(cell, batch, steps, size, training=False)
 
 
-assert set(PEERS) <= set(CELLS)
+def title(case: Case, contestant: str) -> str:
+    """What a table calls a contestant."""
+    named = case.cell if isinstance(case.cell, str) and case.cell in PEERS else "lstm"
+    own = {"nn": f"torch's {named}, padded", "nn, packed": f"torch's {named}, packed"}
+    return own.get(contestant, f"seqloom, {contestant}")
+
+
+TUNED = (64, 256, 1024)  # hidden sizes measured for `auto`
+
+
+def tune(
+    say: Callable[[str], None], *, repeats: int = 5, sizes: Sequence[int] = TUNED, steps: int = 32
+) -> dict[str, Any]:
+    """Measure what `auto` chooses by: our printed loops against torch's layers, on this machine.
+
+    Args:
+        say: Told how it goes, line by line.
+        repeats: Rounds of each case.
+        sizes: The hidden sizes.
+        steps: Of each sequence.
+
+    Returns:
+        The table, as `seqloom.kernels.choice.save_table` takes it.
+    """
+    ratios: dict[str, dict[str, float]] = {}
+    kinds = ((1, 1.0), (32, 1.0), (4, 0.59), (32, 0.59))  # rows, and the share that is real
+    for cell, training, (batch, share), size in itertools.product(
+        PEERS, (True, False), kinds, sizes
+    ):
+        case = Case(cell, batch, steps, size, share, training)
+        jobs = contestants(case, ("torch", "cpu"))
+        found = measure({name: jobs[name] for name in ("torch", "cpu")}, repeats, peer="torch")
+        name = TORCH_NAMES[CELLS[cell]]
+        line = line_of(name, batch, training=training, ragged=share < 1)
+        ratios.setdefault(line, {})[str(size)] = round(found.ratio("cpu")[0], 3)
+        say(f"{case.name}: cpu takes {found.ratio('cpu')[0]:.2f} of torch's time")
+    return {
+        "measured": str(date.today()),
+        "threads": torch.get_num_threads(),
+        "ratios": ratios,
+    }

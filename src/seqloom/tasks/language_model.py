@@ -73,7 +73,7 @@ class LanguageModel(Estimator):
     `callbacks` and a `window` other than the default are refused.
 
     Args:
-        arch: "ngram", "nnlm", "rnn" or "lstm".
+        arch: "ngram", "nnlm", "rnn", "lstm", "gru", "peephole", or "recurrent" with any `cell`.
         text: How text becomes words: a `TextConfig` or the part of one that differs.
         vocabulary: `min_count` and `max_size` of the vocabulary.
         window: Tokens a step of truncated back-propagation through time.

@@ -1,0 +1,1 @@
+"""What a model did, as data first: how far gradients reach, how far a cell remembers."""
