@@ -19,7 +19,8 @@ from seqloom.kernels.buffers import BUFFERS
 from seqloom.kernels.layer import Settings, Weights
 from seqloom.kernels.loading import load_program
 from seqloom.kernels.packing import Packing, pack_lengths
-from seqloom.kernels.printing import Program, Variant, print_cell
+from seqloom.kernels.plan import Variant
+from seqloom.kernels.printing import Program, print_cell
 from seqloom.kernels.products import Matrix
 from seqloom.kernels.tracing import TracedCell
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from seqloom.errors import BackendError
-from seqloom.kernels.printing import Variant, print_cell
+from seqloom.kernels.plan import Variant
+from seqloom.kernels.printing import print_cell
 from seqloom.kernels.tracing import TracedCell
 
 _CELLS: dict[str, TracedCell] = {}

@@ -13,14 +13,13 @@ blocks of H numbers side by side; `Function.arrays` names those a function takes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from seqloom.kernels.expressions import Expression, adjoints, apply, in_order, replaced
+from seqloom.kernels.expressions import Expression, in_order, replaced
+from seqloom.kernels.plan import Plan, Variant
 from seqloom.kernels.tracing import TracedCell
-
-EXPENSIVE = frozenset({"exp", "log", "sqrt", "tanh", "sigmoid", "softplus"})  # kept, not redone
 
 SCALARS = ("at", "previous", "following", "rows", "size", "clip")
 
@@ -39,21 +38,6 @@ from seqloom.kernels.elementary import (
 
 ZERO, HALF, ONE = R(0), R(0.5), R(1)
 '''
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What of a layer's options is part of the loop.
-
-    Args:
-        keep: Whether some of each state stays what it was (zoneout).
-        clip: Whether states are bounded.
-        projected: Whether the first state is projected after the step, and finished there.
-    """
-
-    keep: bool = False
-    clip: bool = False
-    projected: bool = False
 
 
 class Place(NamedTuple):
@@ -109,132 +93,41 @@ def print_cell(cell: TracedCell, variant: Variant) -> Program:
 
 class _Printer:
     def __init__(self, cell: TracedCell, variant: Variant) -> None:
-        self.cell, self.variant, self.graph = cell, variant, cell.graph
-        self.direct = tuple(g for g in cell.gates if g not in cell.late)
-        self.outputs = [self._finished(k, cell.outputs[k]) for k in cell.states]
-        self.operands = list(cell.late.values())
-        self.joined = not cell.late and self._are_joined()
-        if self.joined:
-            sums = {
-                apply("add", self._input(f"x.{g}"), self._input(f"u.{g}")): self._input(f"a.{g}")
-                for g in cell.gates
-            }
-            self.outputs = replaced(self.outputs, sums)
-
-    def _input(self, name: str) -> Expression:
-        return self.graph.input(name)
-
-    def _finished(self, state: str, value: Expression) -> Expression:
-        """A state after zoneout and clipping."""
-        if self.variant.projected and state == self.cell.states[0]:
-            return value
-        if self.variant.keep:
-            share = self._input(f"keep.{state}")
-            value = (1 - share) * value + share * self._input(f"s.{state}")
-        if self.variant.clip:
-            bound = self._input("clip")
-            value = apply("minimum", apply("maximum", value, -bound), bound)
-        return value
-
-    def _are_joined(self) -> bool:
-        used_by: dict[Expression, set[Expression]] = {}
-        for node in in_order(self.outputs):
-            for argument in node.arguments:
-                used_by.setdefault(argument, set()).add(node)
-        for gate in self.cell.gates:
-            x, u = self._input(f"x.{gate}"), self._input(f"u.{gate}")
-            if not used_by.get(x, set()) == used_by.get(u, set()) == {apply("add", x, u)}:
-                return False
-        return True
-
-    # -- the way back ----------------------------------------------------------------------------
-
-    def _seeds(self) -> list[Expression]:
-        """The gradient of each state after the step; the first one is put out as well."""
-        seeds = [self._input(f"d.{k}") for k in self.cell.states]
-        if not self.variant.projected:
-            seeds[0] = seeds[0] + self._input("d.out")
-        return seeds
-
-    def _gradients(self) -> dict[str, Expression]:
-        """By input: its gradient, where the late products' are inputs too."""
-        cell = self.cell
-        names = [f"{'a' if self.joined else 'x'}.{g}" for g in cell.gates]
-        names += [] if self.joined else [f"u.{g}" for g in self.direct]
-        names += [f"s.{k}" for k in cell.states] + [f"v.{v}" for v in cell.vectors]
-        handed = [self._input(f"dm.{g}") for g in cell.late]
-        found = adjoints(
-            [*self.outputs, *self.operands],
-            [*self._seeds(), *handed],
-            [self._input(name) for name in names],
-        )
-        return dict(zip(names, found, strict=True))
-
-    def _late_gradients(self) -> list[Expression]:
-        inputs = [self._input(f"late.{g}") for g in self.cell.late]
-        return adjoints(self.outputs, self._seeds(), inputs) if inputs else []
-
-    def _to_save(self, needed: Sequence[Expression]) -> list[Expression]:
-        """The expensive values of the way forth that the way back uses."""
-        forth = dict.fromkeys(in_order([*self.outputs, *self.operands]))
-        found: set[Expression] = set()
-        seen: set[Expression] = set()
-        waiting = list(needed)
-        while waiting:
-            node = waiting.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if node in forth and node.operation in EXPENSIVE and _by_row(node):
-                found.add(node)
-            else:
-                waiting += node.arguments
-        return [node for node in forth if node in found]  # in an order that is always the same
-
-    # -- printing --------------------------------------------------------------------------------
+        self.cell, self.variant = cell, variant
+        self.plan = plan = Plan(cell, variant)
+        gates = len(cell.gates)
+        # What is found last takes the place of x, used up by then, if the way back needs no x.
+        late = [name for name in plan.saved if name not in plan.early][:gates]
+        inside = [] if "x" in plan.kept else late
+        self.outside = [name for name in plan.saved if name not in inside]
+        self.places = {n: Place("x", i, gates, "at") for i, n in enumerate(inside)}
+        blocks = len(self.outside)
+        self.places |= {n: Place("saved", i, blocks, "at") for i, n in enumerate(self.outside)}
 
     def program(self) -> Program:
         """Everything together."""
-        cell = self.cell
-        gradients, late = self._gradients(), self._late_gradients()
-        back = [*gradients.values(), *late]
-        saved = self._to_save(back)
-        names = {f"n.{i}": node for i, node in enumerate(saved)}
-        cut = replaced(back, {node: self._input(name) for name, node in names.items()})
-        gradients = dict(zip(gradients, cut, strict=False))
-        late = cut[len(gradients) :]
-        read = {str(n.value) for n in in_order(cut) if n.operation == "input"}
-        kept = {kind for kind in ("x", "u", "late") if any(n.startswith(f"{kind}.") for n in read)}
-        kept |= {"x"} if any(n.startswith("a.") for n in read) else set()
-        early = dict.fromkeys(in_order(self.operands))
-        first = {name: node for name, node in names.items() if node in early}
-        # What is found last takes the place of x, used up by then, if the way back needs no x.
-        late_names = [] if "x" in kept else [n for n in names if n not in first][: len(cell.gates)]
-        outside = [name for name in names if name not in late_names]
-        gates = len(cell.gates)
-        self.places = {n: Place("x", i, gates, "at") for i, n in enumerate(late_names)}
-        self.places |= {n: Place("saved", i, len(outside), "at") for i, n in enumerate(outside)}
-        states = {f"new.{k}": v for k, v in zip(cell.states, self.outputs, strict=True)}
+        cell, plan = self.cell, self.plan
+        states = {f"new.{k}": v for k, v in plan.outputs.items()}
         printed = [self._function("advance", states)]
-        if names:
-            rest = states | {name: node for name, node in names.items() if name not in first}
-            known = {node: self._input(name) for name, node in first.items()}
+        if plan.saved:
+            rest = states | {n: node for n, node in plan.saved.items() if n not in plan.early}
+            known = {node: plan.input(name) for name, node in plan.early.items()}
             later = dict(zip(rest, replaced(list(rest.values()), known), strict=True))
             printed.append(self._function("advance_saving", later))
-        if cell.late:
-            handed = {f"m.{g}": v for g, v in cell.late.items()}
+        if plan.late:
+            handed = {f"m.{g}": v for g, v in plan.operands.items()}
             printed.append(self._function("operands", handed))
-            printed.append(self._function("operands_saving", handed | first))
-            targets = [f"dlate.{g}" for g in cell.late]
-            printed.append(self._function("back_late", dict(zip(targets, late, strict=True))))
+            printed.append(self._function("operands_saving", handed | plan.early))
+            gradients = {f"dlate.{g}": v for g, v in plan.late_gradients.items()}
+            printed.append(self._function("back_late", gradients))
         unused = f"s.{cell.states[0]}" if self.variant.projected else ""
-        named = {f"d{name}": value for name, value in gradients.items() if name != unused}
+        named = {f"d{name}": value for name, value in plan.gradients.items() if name != unused}
         printed.append(self._function("back", named))
         functions = {function.name: function for function, _ in printed}
         functions.setdefault("advance_saving", functions["advance"])
         return Program(
-            "\n\n".join(text for _, text in printed), functions, self.joined, self.direct,
-            tuple(cell.late), len(outside), frozenset(kept),
+            "\n\n".join(text for _, text in printed), functions, plan.joined, plan.direct,
+            plan.late, len(self.outside), plan.kept,
         )  # fmt: skip
 
     def _place(self, name: str) -> Place:
@@ -247,7 +140,7 @@ class _Printer:
         if kind in ("x", "a", "dx", "da"):
             return Place(kind.replace("a", "x"), cell.gates.index(which), gates, "at")
         if kind in ("u", "du"):
-            return Place(kind, self.direct.index(which), len(self.direct), "at")
+            return Place(kind, self.plan.direct.index(which), len(self.plan.direct), "at")
         if kind in ("late", "dlate", "m"):
             return Place({"m": "operand"}.get(kind, kind), late.index(which), len(late), "at")
         if kind == "dm":
@@ -296,12 +189,6 @@ class _Printer:
             *(f"            {line}" for line in body),
         ]
         return Function(name, arrays), "\n".join(lines)
-
-
-def _by_row(node: Expression) -> bool:
-    """Whether a value differs from row to row, as what depends on vectors alone does not."""
-    inputs = [str(n.value) for n in in_order([node]) if n.operation == "input"]
-    return any(not name.startswith("v.") for name in inputs)
 
 
 def _name(place: Place) -> str:

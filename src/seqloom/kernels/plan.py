@@ -1,0 +1,154 @@
+"""What a step computes and what its way back needs, before it is printed in any language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seqloom.kernels.expressions import Expression, adjoints, apply, in_order, replaced
+from seqloom.kernels.tracing import TracedCell
+
+EXPENSIVE = frozenset({"exp", "log", "sqrt", "tanh", "sigmoid", "softplus"})  # kept, not redone
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What of a layer's options is part of the loop.
+
+    Args:
+        keep: Whether some of each state stays what it was (zoneout).
+        clip: Whether states are bounded.
+        projected: Whether the first state is projected after the step, and finished there.
+    """
+
+    keep: bool = False
+    clip: bool = False
+    projected: bool = False
+
+
+class Plan:
+    """A cell's step with a layer's options, and its derivatives.
+
+    Args:
+        cell: The cell.
+        variant: The options.
+
+    Attributes:
+        direct: The gates with a product of the state, in the order their weights lie.
+        late: The gates with a product of something the step computes.
+        joined: Whether every recurrent product is only ever added to the input's, so that it can be
+            added in place: gates are then the inputs "a.i", and not "x.i" and "u.i".
+        outputs: By state, its value after the step.
+        operands: By late gate, what its matrix is multiplied with.
+        saved: The expensive values that the way back uses, by the names "n.0", "n.1" and so on.
+        early: Those of them that are known before the late products.
+        gradients: By input, its gradient, from "d.h" and its like (the gradients of the states
+            after the step), "d.out" (of what is put out) and "dm.n" (of the late operands); saved
+            values are inputs of it.
+        late_gradients: By late gate, the gradient of its product.
+        kept: Which of the inputs x, u and late the way back reads.
+    """
+
+    def __init__(self, cell: TracedCell, variant: Variant) -> None:
+        self.cell, self.variant, self.graph = cell, variant, cell.graph
+        self.direct = tuple(g for g in cell.gates if g not in cell.late)
+        self.late = tuple(cell.late)
+        self.outputs = {k: self._finished(k, cell.outputs[k]) for k in cell.states}
+        self.operands = dict(cell.late)
+        self.joined = not cell.late and self._are_joined()
+        if self.joined:
+            sums = {
+                apply("add", self.input(f"x.{g}"), self.input(f"u.{g}")): self.input(f"a.{g}")
+                for g in cell.gates
+            }
+            values = replaced(list(self.outputs.values()), sums)
+            self.outputs = dict(zip(self.outputs, values, strict=True))
+        gradients, late = self._gradients(), self._late_gradients()
+        back = [*gradients.values(), *late]
+        self.saved = {f"n.{i}": node for i, node in enumerate(self._to_save(back))}
+        cut = replaced(back, {node: self.input(name) for name, node in self.saved.items()})
+        self.gradients = dict(zip(gradients, cut, strict=False))
+        self.late_gradients = dict(zip(self.late, cut[len(gradients) :], strict=True))
+        early = dict.fromkeys(in_order(self.operands.values()))
+        self.early = {name: node for name, node in self.saved.items() if node in early}
+        read = {str(n.value) for n in in_order(cut) if n.operation == "input"}
+        kinds = {name.partition(".")[0].replace("a", "x") for name in read if name[:2] == "a."}
+        kinds |= {name.partition(".")[0] for name in read}
+        self.kept = frozenset(kinds & {"x", "u", "late"})
+
+    def input(self, name: str) -> Expression:
+        """An input by its name."""
+        return self.graph.input(name)
+
+    def _finished(self, state: str, value: Expression) -> Expression:
+        """A state after zoneout and clipping."""
+        if self.variant.projected and state == self.cell.states[0]:
+            return value
+        if self.variant.keep:
+            share = self.input(f"keep.{state}")
+            value = (1 - share) * value + share * self.input(f"s.{state}")
+        if self.variant.clip:
+            bound = self.input("clip")
+            value = apply("minimum", apply("maximum", value, -bound), bound)
+        return value
+
+    def _are_joined(self) -> bool:
+        used_by: dict[Expression, set[Expression]] = {}
+        for node in in_order(self.outputs.values()):
+            for argument in node.arguments:
+                used_by.setdefault(argument, set()).add(node)
+        for gate in self.cell.gates:
+            x, u = self.input(f"x.{gate}"), self.input(f"u.{gate}")
+            if not used_by.get(x, set()) == used_by.get(u, set()) == {apply("add", x, u)}:
+                return False
+        return True
+
+    # -- the way back ----------------------------------------------------------------------------
+
+    def _seeds(self) -> list[Expression]:
+        """The gradient of each state after the step; the first one is put out as well."""
+        seeds = [self.input(f"d.{k}") for k in self.cell.states]
+        if not self.variant.projected:
+            seeds[0] = seeds[0] + self.input("d.out")
+        return seeds
+
+    def _gradients(self) -> dict[str, Expression]:
+        """By input: its gradient, where the late products' are inputs too."""
+        cell = self.cell
+        names = [f"{'a' if self.joined else 'x'}.{g}" for g in cell.gates]
+        names += [] if self.joined else [f"u.{g}" for g in self.direct]
+        names += [f"s.{k}" for k in cell.states] + [f"v.{v}" for v in cell.vectors]
+        handed = [self.input(f"dm.{g}") for g in cell.late]
+        found = adjoints(
+            [*self.outputs.values(), *self.operands.values()],
+            [*self._seeds(), *handed],
+            [self.input(name) for name in names],
+        )
+        return dict(zip(names, found, strict=True))
+
+    def _late_gradients(self) -> list[Expression]:
+        inputs = [self.input(f"late.{g}") for g in self.cell.late]
+        return adjoints(list(self.outputs.values()), self._seeds(), inputs) if inputs else []
+
+    def _to_save(self, needed: Sequence[Expression]) -> list[Expression]:
+        """The expensive values of the way forth that the way back uses."""
+        forth = dict.fromkeys(in_order([*self.outputs.values(), *self.operands.values()]))
+        found: set[Expression] = set()
+        seen: set[Expression] = set()
+        waiting = list(needed)
+        while waiting:
+            node = waiting.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node in forth and node.operation in EXPENSIVE and _by_row(node):
+                found.add(node)
+            else:
+                waiting += node.arguments
+        return [node for node in forth if node in found]  # in an order that is always the same
+
+
+def _by_row(node: Expression) -> bool:
+    """Whether a value differs from row to row, as what depends on vectors alone does not."""
+    inputs = [str(n.value) for n in in_order([node]) if n.operation == "input"]
+    return any(not name.startswith("v.") for name in inputs)
