@@ -1,12 +1,16 @@
-"""Computes the numbers of the n-gram page when the documentation is built.
+"""Computes the numbers of the n-gram page, and draws formulas, when the documentation is built.
 
-On that page, `{{ expression }}` is replaced by its value. The names it may use are those of
+On the n-gram page, `{{ expression }}` is replaced by its value. The names it may use are those of
 `Worked`: counts of a small corpus, and what Seqloom makes of them. `same(a, b)` stops the build if
-a number derived on the page is not the one the library gives.
+a number derived on the page is not the one the library gives. On the page about cells, `$...$` and
+`$$...$$` become pictures; a test compares them with what the cell's definition gives.
 """
 
 from __future__ import annotations
 
+import base64
+import html
+import io
 import json
 import math
 import re
@@ -21,6 +25,7 @@ CORPUS = (
 )
 HELD_OUT = "a cat sat on the dog"
 PAGE = "ngram.md"
+DRAWN = ("cells.md",)  # pages whose formulas matplotlib can draw
 HERE = Path(__file__).parent
 
 
@@ -123,8 +128,23 @@ class Worked:
         return "\n".join(rows)
 
 
+def drawn(formula: str) -> str:
+    """A formula as a picture inside the page."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.mathtext import math_to_image
+
+    picture, font = io.BytesIO(), FontProperties(size=12, math_fontfamily="stix")
+    math_to_image(f"${formula}$", picture, prop=font, format="svg")
+    data, alt = base64.b64encode(picture.getvalue()).decode(), html.escape(formula)
+    return (
+        f'<img style="vertical-align: middle" alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+    )
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in the numbers."""
+    """Fill in the numbers, or draw the formulas."""
+    if page.file.src_uri in DRAWN:
+        return re.sub(r"(\${1,2})(.+?)\1", lambda match: drawn(match[2]), markdown)
     if page.file.src_uri != PAGE:
         return markdown
     worked = Worked()

@@ -36,6 +36,7 @@ ALLOWED = {
     "kernels": {"errors", "files", "compiled"},
     "nn": {"errors", "kernels"},
     "models": {"errors", "nn"},
+    "explain": {"errors", "figures", "nn", "kernels"},
     "training": {"errors", "files", "config", "data", "figures"},
     "tasks": BASE | {"text", "data", "ngram", "models", "nn", "decoding", "metrics", "training"},
     "cli": BASE

@@ -111,6 +111,8 @@ def language_options(entry: Architecture) -> Row:
     options: Row = {"hidden_size": 100, "dropout": 0.1, "window": 20}
     if entry.name != "nnlm":
         options["num_layers"] = 1
+    if entry.name == "recurrent":
+        options["cell"] = "coupled"  # the others have names of their own
     return options | {"training": {**TRAINING, "epochs": 4}}
 
 

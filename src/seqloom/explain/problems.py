@@ -55,12 +55,12 @@ class Problem(Protocol):
 class Copying:
     """Remember symbols over a gap, then repeat them.
 
-    A sequence is `length` symbols, `distance` - 1 blanks, a signal, and `length` blanks in which the
-    symbols are to be given in order: each lies `distance` + `length` steps back. Solved means that
-    `THRESHOLD` of the symbols are right; guessing gets 1 / `alphabet`.
+    A sequence is `length` symbols, `distance` - 1 blanks, a signal, and `length` blanks in which
+    the symbols are to be given in order: each lies `distance` + `length` steps back. Solved means
+    that `THRESHOLD` of the symbols are right; guessing gets 1 / `alphabet`.
 
-    Paper: Hochreiter and Schmidhuber (1997), "Long Short-Term Memory"; in this form Arjovsky et al.
-    (2016), "Unitary Evolution Recurrent Neural Networks", section 4.1.
+    Paper: Arjovsky et al. (2016), "Unitary Evolution Recurrent Neural Networks", after Hochreiter
+    and Schmidhuber (1997), "Long Short-Term Memory".
     Differs from the paper: the loss is that of the symbols alone, not of the blanks before them.
 
     Args:
@@ -119,7 +119,7 @@ class Adding:
     mean squared error of `BASELINE`; solved is below `THRESHOLD`.
 
     Paper: Hochreiter and Schmidhuber (1997), "Long Short-Term Memory", experiment 4; marks by
-    halves as in Arjovsky et al. (2016), section 4.2.
+    halves as in Arjovsky et al. (2016).
     """
 
     name: ClassVar[str] = "adding"

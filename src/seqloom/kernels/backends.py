@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
@@ -129,6 +131,33 @@ def _why_not_cpu(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
     return ""
 
 
+# -- printed kernels ------------------------------------------------------------------------------
+
+
+def _run_triton(
+    kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]
+) -> list[Ran]:
+    from seqloom.kernels.gpu import check_flags, run_directions
+
+    check_flags()
+    return run_directions(kind.traced, x, lengths, directions)
+
+
+def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
+    del kind
+    if find_spec("triton") is None:
+        return "needs triton, which is not installed"
+    if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return f"runs on a GPU, got tensors on {x.device}"
+    if x.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        return f"takes float32, bfloat16 and float16, got {x.dtype}"
+    if directions[0].weights.projection is not None:
+        return "has no projection"
+    if directions[0].settings.bf16:
+        return "has products in bfloat16 for tensors in bfloat16"
+    return ""
+
+
 # -- torch's own layers ----------------------------------------------------------------------------
 
 
@@ -186,4 +215,5 @@ BACKENDS: dict[str, Backend] = {
     "reference": Backend(_run_reference, _why_not_reference),
     "torch": Backend(_run_torch, _why_not_torch),
     "cpu": Backend(_run_cpu, _why_not_cpu),
+    "triton": Backend(_run_triton, _why_not_triton),
 }

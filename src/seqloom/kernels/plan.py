@@ -9,6 +9,7 @@ from seqloom.kernels.expressions import Expression, adjoints, apply, in_order, r
 from seqloom.kernels.tracing import TracedCell
 
 EXPENSIVE = frozenset({"exp", "log", "sqrt", "tanh", "sigmoid", "softplus"})  # kept, not redone
+DECISIONS = frozenset({"step", "half_step", "sign"})
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Plan:
     Args:
         cell: The cell.
         variant: The options.
+        decisions: Whether to save which side of a maximum or of zero a value is on, and not to
+            find it again from values that may have lost digits by being saved.
 
     Attributes:
         direct: The gates with a product of the state, in the order their weights lie.
@@ -49,8 +52,9 @@ class Plan:
         kept: Which of the inputs x, u and late the way back reads.
     """
 
-    def __init__(self, cell: TracedCell, variant: Variant) -> None:
+    def __init__(self, cell: TracedCell, variant: Variant, *, decisions: bool = False) -> None:
         self.cell, self.variant, self.graph = cell, variant, cell.graph
+        self._decisions = decisions
         self.direct = tuple(g for g in cell.gates if g not in cell.late)
         self.late = tuple(cell.late)
         self.outputs = {k: self._finished(k, cell.outputs[k]) for k in cell.states}
@@ -141,14 +145,23 @@ class Plan:
             if node in seen:
                 continue
             seen.add(node)
-            if node in forth and node.operation in EXPENSIVE and _by_row(node):
+            is_expensive = node in forth and node.operation in EXPENSIVE and _by_row(node)
+            decides = self._decisions and node.operation in DECISIONS and _is_forth(node)
+            if is_expensive or decides:
                 found.add(node)
             else:
                 waiting += node.arguments
-        return [node for node in forth if node in found]  # in an order that is always the same
+        ordered = [*forth, *in_order(needed)]  # so that it is always the same one
+        return list(dict.fromkeys(node for node in ordered if node in found))
 
 
 def _by_row(node: Expression) -> bool:
     """Whether a value differs from row to row, as what depends on vectors alone does not."""
     inputs = [str(n.value) for n in in_order([node]) if n.operation == "input"]
     return any(not name.startswith("v.") for name in inputs)
+
+
+def _is_forth(node: Expression) -> bool:
+    """Whether a value depends on nothing that comes from the way back."""
+    inputs = [str(n.value) for n in in_order([node]) if n.operation == "input"]
+    return not any(name.startswith(("d.", "dm.")) for name in inputs)
