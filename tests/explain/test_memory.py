@@ -106,8 +106,8 @@ def test_the_table_shows_medians_and_reach():
 def test_figures_show_scores_and_reach():
     lines = draw_scores(COPYING).axes[0].lines
     assert [list(line.get_ydata()) for line in lines] == [[0.9, 0.5, 0.1], [1.0, 0.9]]
-    heights = [bar.get_height() for bar in draw_reach([COPYING]).axes[0].patches]
-    assert heights == [10, 20]
+    widths = [bar.get_width() for bar in draw_reach([COPYING]).axes[0].patches]
+    assert widths == [10, 20]
 
 
 def test_measuring_trains_a_probe_for_every_cell_distance_and_seed():

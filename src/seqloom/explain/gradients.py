@@ -131,7 +131,7 @@ def draw_gradient_flow(flow: GradientFlow, *, relative: bool = False, title: str
     for name, norms in flow.norms.items():
         unit = norms[0] if relative else 1.0
         lines[name] = (flow.distances, [n / unit if n > 0 else float("nan") for n in norms])
-    what = f"norm of the gradient by the {flow.by}" + (", distance 1 = 1" if relative else "")
+    what = f"gradient by the {flow.by}, " + ("distance 1 = 1" if relative else "norm")
     return curve(lines, xlabel="steps before the loss", ylabel=what, title=title, log_y=True)
 
 

@@ -212,4 +212,4 @@ def draw_reach(memories: Sequence[Memory], *, title: str = "") -> Figure:
         memory.problem.name: {cell: float(memory.reach(cell)) for cell in memory.scores}
         for memory in memories
     }
-    return grouped_bars(series, label="reach in steps", title=title)
+    return grouped_bars(series, horizontal=True, label="reach in steps", title=title)

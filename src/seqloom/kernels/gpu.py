@@ -46,9 +46,9 @@ class Tiles:
 
 
 @cache
-def program_of(cell: TracedCell, variant: Variant) -> TritonProgram:
+def program_of(cell: TracedCell, variant: Variant, chunks: int = 1) -> TritonProgram:
     """A cell's kernels, printed."""
-    return print_triton(cell, variant)
+    return print_triton(cell, variant, chunks)
 
 
 @cache
@@ -78,6 +78,7 @@ def power(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
+CHUNK = 256  # units of the state that a product takes at a time
 SMEM = 200_000  # bytes a program may hold on chip
 
 
@@ -91,7 +92,7 @@ def choose_tiles(
     of the matrix can be held; measured on an H200 for the LSTM.
     """
     width = power(max(size, 16))
-    gates = len(program.plan.cell.gates) if backward else program.gates + program.late_gates
+    gates = len(program.plan.cell.gates) if backward else program.gates + len(program.plan.late)
     least = 16 if backward else max(4, 16 // program.gates)
     fitting = []
     for rows in (16, 32, 64, 128):
@@ -100,8 +101,8 @@ def choose_tiles(
             programs = -(-size // units) * slices
             if units < least or units > width or programs > processors:
                 continue
-            held = width * gates * units * item + rows * width * item
-            fitting.append((held > SMEM, rows, abs(units - (32 if backward else 16)), units))
+            held = width * gates * units * item + rows * min(width, CHUNK) * item
+            fitting.append((held > SMEM, rows, abs(units - (32 if backward else 8)), units))
         if rows >= batch:
             break
     if not fitting:
@@ -110,7 +111,7 @@ def choose_tiles(
             f"{processors} processors of this card take at once; use smaller batches"
         )
     too_large, rows, _, units = min(fitting)
-    return Tiles(rows, units, 4 if rows == 16 else 8, not too_large)
+    return Tiles(rows, units, 4 if rows <= 32 else 8, not too_large)
 
 
 class _Launch:
@@ -120,7 +121,9 @@ class _Launch:
         self, cell: TracedCell, variant: Variant, like: Tensor, lengths: Tensor | None,
         shape: tuple[int, int, int, int], tiles: Tiles | None, *, backward: bool,
     ) -> None:  # fmt: skip
-        self.program = program_of(cell, variant)
+        width = power(max(shape[3], 16))
+        self.chunk = min(width, CHUNK)
+        self.program = program_of(cell, variant, width // self.chunk)
         self.B, self.T, self.directions, self.H = shape
         self.like, self.interpreted = like, like.device.type == "cpu"
         if self.interpreted:  # programs run one after another there: one takes all
@@ -156,7 +159,7 @@ class _Launch:
         given = [self.nothing if p is None else p for p in pointers]
         getattr(_module(self.program.source), kernel)[grid](
             *given, self.T, self.B, clip,
-            H=self.H, HP=power(max(self.H, 16)), BB=self.tiles.rows, BH=self.tiles.units,
+            H=self.H, KC=self.chunk, BB=self.tiles.rows, BH=self.tiles.units,
             NU=grid[0], DIRECTIONS=self.directions, HOLD=self.tiles.hold, SAVE=save, MASKED=masked,
             BIASED=biased, PRECISION=precision, PATIENCE=PATIENCE, **options,
         )  # fmt: skip
@@ -237,7 +240,7 @@ class Recurrence(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dout: Tensor, *dends: Tensor) -> Any: # noqa: D102
+    def backward(ctx: Any, dout: Tensor, *dends: Tensor) -> Any:  # noqa: D102
         settings = ctx.settings
         drive, weight, bias, vectors, mask, keep, out, saved, u, late, operand, *rest = (
             ctx.saved_tensors

@@ -73,7 +73,6 @@ class TritonProgram:
         backward: Those of `backward`.
         plan: What was printed.
         gates: The gates side by side in a product, rounded up to a power of 2.
-        late_gates: The same for late products.
         runs: The states, after the first, whose values at every step the way back reads.
     """
 
@@ -82,18 +81,23 @@ class TritonProgram:
     backward: tuple[str, ...]
     plan: Plan
     gates: int
-    late_gates: int
     runs: tuple[str, ...]
 
 
-def print_triton(cell: TracedCell, variant: Variant) -> TritonProgram:
-    """Print a cell's step and its derivatives."""
-    return _Printer(Plan(cell, variant, decisions=True)).program()
+def print_triton(cell: TracedCell, variant: Variant, chunks: int = 1) -> TritonProgram:
+    """Print a cell's step and its derivatives.
+
+    Args:
+        cell: The cell.
+        variant: A layer's options.
+        chunks: In how many pieces a product takes the state, so that little of it is on chip.
+    """
+    return _Printer(Plan(cell, variant, decisions=True), chunks).program()
 
 
 SIZES = ("T", "B", "clip")
 CONSTANTS = (
-    "H", "HP", "BB", "BH", "NU", "DIRECTIONS", "HOLD", "SAVE", "MASKED", "BIASED", "PRECISION",
+    "H", "KC", "BB", "BH", "NU", "DIRECTIONS", "HOLD", "SAVE", "MASKED", "BIASED", "PRECISION",
     "PATIENCE",
 )  # fmt: skip
 
@@ -103,10 +107,10 @@ def _power(n: int) -> int:
 
 
 class _Printer:
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.cell = plan, plan.cell
+    def __init__(self, plan: Plan, chunks: int) -> None:
+        self.plan, self.cell, self.chunks = plan, plan.cell, range(chunks)
         self.first, *self.others = self.cell.states
-        self.gates, self.late_gates = _power(len(plan.direct)), _power(len(plan.late))
+        self.gates = _power(len(plan.direct))
         read = {
             str(n.value)
             for n in in_order([*plan.gradients.values(), *plan.late_gradients.values()])
@@ -120,9 +124,7 @@ class _Printer:
         forward, first = self._forward()
         backward, second = self._backward()
         source = "\n\n".join([HEADER, forward, backward])
-        return TritonProgram(
-            source, first, second, self.plan, self.gates, self.late_gates, self.runs
-        )
+        return TritonProgram(source, first, second, self.plan, self.gates, self.runs)
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -134,7 +136,8 @@ class _Printer:
             f"def {name}({', '.join([*pointers, *SIZES])}, {constants}):",
             "    pu, pb, pd = tl.program_id(0), tl.program_id(1), tl.program_id(2)",
             "    place = pb * BB + tl.arange(0, BB)",
-            "    unit, k = pu * BH + tl.arange(0, BH), tl.arange(0, HP)",
+            "    unit = pu * BH + tl.arange(0, BH)",
+            *(f"    k_{c} = {c} * KC + tl.arange(0, KC)" for c in self.chunks),
             "    row = tl.load(ORDER + place, mask=place < B, other=0)",
             "    count = tl.load(LENGTHS + row, mask=place < B, other=0)",
             "    steps = tl.max(count)",
@@ -146,16 +149,19 @@ class _Printer:
         ]
 
     def _matrix(self, name: str, gates: Sequence[str], count: int, indent: str) -> list[str]:
-        """A program's columns of the matrices of some gates: (HP, units * gates)."""
+        """A program's columns of the matrices of some gates, in chunks (KC, units * gates)."""
         numbers = [self.cell.gates.index(g) for g in gates]
         return [
             f"{indent}column = tl.arange(0, BH * {count})",
             f"{indent}which, gate = pu * BH + column // {count}, column % {count}",
             f"{indent}gate = {_chosen('gate', numbers)}",
-            f"{indent}{name} = tl.load(W + ((pd * {len(self.cell.gates)} + gate) * H + which)"
-            "[None, :] * H + k[:, None],",
-            f"{indent}    mask=(k < H)[:, None] & ((which < H) & (column % {count} < {len(gates)}))"
-            "[None, :], other=0.0)",
+            f"{indent}real = (which < H) & (column % {count} < {len(gates)})",
+            *(
+                f"{indent}{name}_{c} = tl.load(W + ((pd * {len(self.cell.gates)} + gate) * H"
+                f" + which)[None, :] * H + k_{c}[:, None],"
+                f" mask=(k_{c} < H)[:, None] & real[None, :], other=0.0)"
+                for c in self.chunks
+            ),
         ]
 
     def _body(
@@ -212,7 +218,7 @@ class _Printer:
         if plan.direct:
             lines += ["    if HOLD:", *self._matrix("w", plan.direct, self.gates, "        ")]
         if plan.late:
-            lines += ["    if HOLD:", *self._matrix("wl", plan.late, self.late_gates, "        ")]
+            lines += ["    if HOLD:", *self._late_matrices("        ")]
         lines += self._vectors(known)
         for state in cell.states:
             lines.append(
@@ -222,8 +228,11 @@ class _Printer:
             known[f"s.{state}"] = f"s_{state}"
         lines += [
             "    if MASKED:",
-            "        seen = tl.load(MASK + (pd * B + row)[:, None] * H + k[None, :],",
-            "            mask=(place < B)[:, None] & (k < H)[None, :], other=0.0)",
+            *(
+                f"        seen_{c} = tl.load(MASK + (pd * B + row)[:, None] * H + k_{c}[None, :],"
+                f" mask=(place < B)[:, None] & (k_{c} < H)[None, :], other=0.0)"
+                for c in self.chunks
+            ),
             *_position("0", "    "),
             *self._load_inputs(known, "    "),
             "    for t in range(steps):",
@@ -316,20 +325,24 @@ class _Printer:
         return lines
 
     def _direct_product(self) -> list[str]:
-        first = self.first
         lines = [
-            "        if t == 0:",
-            f"            h = tl.load(BEGIN_{first} + (pd * B + row)[:, None] * H + k[None, :],"
-            " mask=wide, other=0.0)",
-            "        else:",
-            "            h = tl.load(OUT + past * H + k[None, :], mask=wide, other=0.0,"
-            " cache_modifier='.cg')",
-            "        if MASKED:",
-            "            h = (h.to(tl.float32) * seen.to(tl.float32)).to(h.dtype)",
             "        if not HOLD:",
             *self._matrix("w", self.plan.direct, self.gates, "            "),
-            "        u = tl.dot(h, w, input_precision=PRECISION)",
+            f"        u = tl.zeros((BB, BH * {self.gates}), tl.float32)",
         ]
+        for c in self.chunks:
+            mask = f"mask=alive[:, None] & (k_{c} < H)[None, :], other=0.0"
+            lines += [
+                "        if t == 0:",
+                f"            h = tl.load(BEGIN_{self.first} + (pd * B + row)[:, None] * H"
+                f" + k_{c}[None, :], {mask})",
+                "        else:",
+                f"            h = tl.load(OUT + past * H + k_{c}[None, :], {mask},"
+                " cache_modifier='.cg')",
+                "        if MASKED:",
+                f"            h = (h.to(tl.float32) * seen_{c}.to(tl.float32)).to(h.dtype)",
+                f"        u = tl.dot(h, w_{c}, u, input_precision=PRECISION)",
+            ]
         return lines
 
     def _bias(self, gate: str, name: str) -> list[str]:
@@ -341,6 +354,18 @@ class _Printer:
             ".to(tl.float32)",
         ]
 
+    def _late_matrices(self, indent: str) -> list[str]:
+        lines = []
+        for gate in self.plan.late:
+            number = self.cell.gates.index(gate)
+            for c in self.chunks:
+                lines.append(
+                    f"{indent}wl_{gate}_{c} = tl.load(W + ((pd * {len(self.cell.gates)} + {number})"
+                    f" * H + unit)[None, :] * H + k_{c}[:, None],"
+                    f" mask=(k_{c} < H)[:, None] & (unit < H)[None, :], other=0.0)"
+                )
+        return lines
+
     def _exchange_operands(self, found: Mapping[str, str]) -> list[str]:
         """Late products: hand the operands round, then multiply."""
         plan = self.plan
@@ -351,25 +376,16 @@ class _Printer:
             address = f"OPERAND + {where} + {number}) * H + unit[None, :]"
             lines.append(f"        tl.store({address}, {found[f'm.{gate}']}, mask=here)")
         lines += [*_arriving(), *_waiting()]
-        lines += ["        if not HOLD:", *self._matrix("wl", plan.late, self.late_gates, " " * 12)]
-        if count == 1:
-            lines += [
-                f"        m = tl.load(OPERAND + {where}) * H + k[None, :], mask=wide, other=0.0,"
-                " cache_modifier='.cg')",
-                "        l = tl.dot(m, wl, input_precision=PRECISION)",
-                *self._apart("l", plan.late, self.late_gates, "l"),
-            ]
-        else:
-            # Each gate has an operand of its own: its product is taken alone.
-            for number, gate in enumerate(plan.late):
-                index = self.cell.gates.index(gate)
+        lines += ["        if not HOLD:", *self._late_matrices(" " * 12)]
+        for number, gate in enumerate(plan.late):  # each has an operand of its own
+            lines.append(f"        l_{gate} = tl.zeros((BB, BH), tl.float32)")
+            for c in self.chunks:
                 lines += [
-                    f"        m = tl.load(OPERAND + {where} + {number}) * H + k[None, :],"
-                    " mask=wide, other=0.0, cache_modifier='.cg')",
-                    f"        wl = tl.load(W + ((pd * {len(self.cell.gates)} + {index}) * H + unit)"
-                    "[None, :] * H + k[:, None],"
-                    " mask=(k < H)[:, None] & (unit < H)[None, :], other=0.0)",
-                    f"        l_{gate} = tl.dot(m, wl, input_precision=PRECISION)",
+                    f"        m = tl.load(OPERAND + {where} + {number}) * H + k_{c}[None, :],"
+                    f" mask=alive[:, None] & (k_{c} < H)[None, :], other=0.0,"
+                    " cache_modifier='.cg')",
+                    f"        l_{gate} = tl.dot(m, wl_{gate}_{c}, l_{gate},"
+                    " input_precision=PRECISION)",
                 ]
         for gate in plan.late:
             lines += self._bias(gate, f"l_{gate}")
@@ -410,7 +426,7 @@ class _Printer:
         # While the others come, what the next step reads is loaded.
         for state in cell.states:
             lines.append(f"        old_{state} = {found[f'ds.{state}']}")
-        lines.append("        was_here, was_wide = here, wide")
+        lines.append("        was_here, was_alive = here, alive")
         lines += _position("t - 1", "        ")
         lines += self._reload(known, "t - 1", "        ")
         lines += [*_waiting(), *self._through()]
@@ -437,8 +453,8 @@ class _Printer:
             lines.append(f"        tl.store({address}, {found[f'dlate.{gate}']}, mask=here)")
         lines += [*_arriving(), *_waiting()]
         for number, gate in enumerate(plan.late):
-            address = f"DLATE + (saved_at * {count} + {number}) * H + k[None, :]"
-            lines += self._turned_product(gate, address, f"dm_{gate}", "wide")
+            address = f"DLATE + (saved_at * {count} + {number}) * H"
+            lines += self._turned_product(gate, address, f"dm_{gate}", "alive")
             known[f"dm.{gate}"] = f"dm_{gate}"
         return lines
 
@@ -461,8 +477,8 @@ class _Printer:
         plan, lines = self.plan, []
         array = "DX" if plan.joined else "DU"
         for number, gate in enumerate(plan.direct):
-            address = f"{array} + (saved_at * {len(plan.direct)} + {number}) * H + k[None, :]"
-            lines += self._turned_product(gate, address, f"p_{gate}", "was_wide")
+            address = f"{array} + (saved_at * {len(plan.direct)} + {number}) * H"
+            lines += self._turned_product(gate, address, f"p_{gate}", "was_alive")
         if plan.direct:
             lines.append(f"        through = {' + '.join(f'p_{g}' for g in plan.direct)}")
             lines += ["        if MASKED:", "            through = through * seen"]
@@ -472,18 +488,22 @@ class _Printer:
         """The rows of a gate's matrix, its columns this program's units."""
         number = self.cell.gates.index(gate)
         return [
-            f"{indent}w_{gate} = tl.load(W + ((pd * {len(self.cell.gates)} + {number}) * H + k)"
-            "[:, None] * H + unit[None, :],"
-            " mask=(k < H)[:, None] & (unit < H)[None, :], other=0.0)"
+            f"{indent}w_{gate}_{c} = tl.load(W + ((pd * {len(self.cell.gates)} + {number}) * H"
+            f" + k_{c})[:, None] * H + unit[None, :],"
+            f" mask=(k_{c} < H)[:, None] & (unit < H)[None, :], other=0.0)"
+            for c in self.chunks
         ]
 
-    def _turned_product(self, gate: str, address: str, name: str, mask: str = "wide") -> list[str]:
-        return [
-            f"        g = tl.load({address}, mask={mask}, other=0.0, cache_modifier='.cg')",
-            "        if not HOLD:",
-            *self._turned(gate, "            "),
-            f"        {name} = tl.dot(g, w_{gate}, input_precision=PRECISION)",
-        ]
+    def _turned_product(self, gate: str, address: str, name: str, alive: str) -> list[str]:
+        lines = ["        if not HOLD:", *self._turned(gate, "            ")]
+        lines.append(f"        {name} = tl.zeros((BB, BH), tl.float32)")
+        for c in self.chunks:
+            lines += [
+                f"        g = tl.load({address} + k_{c}[None, :],"
+                f" mask={alive}[:, None] & (k_{c} < H)[None, :], other=0.0, cache_modifier='.cg')",
+                f"        {name} = tl.dot(g, w_{gate}_{c}, {name}, input_precision=PRECISION)",
+            ]
+        return lines
 
     def _reload(self, known: dict[str, str], step: str, indent: str) -> list[str]:
         """What the way back reads of the way forth, and the gradient of what was put out."""
@@ -554,7 +574,6 @@ def _position(step: str, indent: str) -> list[str]:
         f"{indent}at = (row * T + now)[:, None] * DIRECTIONS + pd",
         f"{indent}past = (row * T + before)[:, None] * DIRECTIONS + pd",
         f"{indent}here = own & alive[:, None]",
-        f"{indent}wide = (alive[:, None]) & (k < H)[None, :]",
     ]
 
 

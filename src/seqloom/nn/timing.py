@@ -140,7 +140,7 @@ def _finish(case: Case) -> None:
         torch.cuda.synchronize()
 
 
-def measure(jobs: Mapping[str, Callable[[], Any]], repeats: int = 9, peer: str = "torch") -> Timed:
+def measure(jobs: Mapping[str, Callable[[], Any]], repeats: int = 9, peer: str = "nn") -> Timed:
     """Run every job in turn, round after round, after two rounds that do not count."""
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for turn in range(repeats + 2):
