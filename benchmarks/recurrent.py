@@ -81,7 +81,7 @@ def main() -> None:
         lines += [row(case, found, name) for name in found.seconds]
         for name in found.seconds:
             if name != found.peer:
-                drawn.setdefault(title(case, name), {})[case.name] = found.ratio(name)[0]
+                drawn.setdefault(title(case, name), {})[case.short] = found.ratio(name)[0]
     case = Case("peephole-lstm", hidden=given.hidden[0])
     found = measure(contestants(case, ("auto", "reference")), 3)
     lines += ["", "The visible loop in plain PyTorch:", "", *lines[6:8]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -103,6 +105,11 @@ def test_a_figure_has_a_line_a_name_and_a_gap_for_zero():
     assert second == pytest.approx([1.0, 2.0, 4.0])
 
 
+def test_a_gradient_that_is_nowhere_has_no_ratio():
+    flow = GradientFlow("state", (1, 2), {"dead": (0.0, 0.0), "alive": (1.0, 0.5)})
+    assert math.isnan(flow.change("dead")) and flow.change("alive") == 0.5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -119,8 +126,10 @@ def test_options_that_make_no_sense_are_refused(options, message):
 
 def test_short_sequences_and_summed_losses_are_refused():
     layer = Recurrent("rnn", D, H).double()
-    with pytest.raises(ShapeError, match=r"distance of 100, got shape \(3, 12, 2\)"):
+    with pytest.raises(ShapeError, match=r"at least 100 steps, got shape \(3, 12, 2\)"):
         gradient_flow({"rnn": (layer, squares)}, sequences())
+    with pytest.raises(ShapeError, match=r"at least 13 steps, got shape \(3, 12, 2\)"):
+        input_gradient_flow({"": (lambda x: x, squares)}, sequences(), distance=T)
     with pytest.raises(ShapeError, match=r"3 rows, got shape \(\)"):
         gradient_flow({"rnn": (layer, torch.sum)}, sequences(), distance=3)
     with pytest.raises(ConfigError, match="'gru'"):

@@ -64,7 +64,7 @@ def run(
                 }
             )
             if name != found.peer:
-                drawn.setdefault(timing.title(case, name), {})[case.name] = middle
+                drawn.setdefault(timing.title(case, name), {})[case.short] = middle
     print_rows(rows, as_json=as_json)
     if plot is not None:
         from seqloom.figures import grouped_bars, save

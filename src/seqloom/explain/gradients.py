@@ -11,6 +11,7 @@ Networks".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -44,10 +45,11 @@ class GradientFlow:
     norms: dict[str, tuple[float, ...]]
 
     def change(self, name: str) -> float:
-        """How many times the norm at distance 1 is left at the largest distance."""
+        """The norm at the largest distance over that at distance 1; NaN if that is 0."""
         if name not in self.norms:
             raise ConfigError(one_of("name", name, self.norms))
-        return self.norms[name][-1] / self.norms[name][0]
+        norms = self.norms[name]
+        return norms[-1] / norms[0] if norms[0] > 0 else math.nan
 
 
 def gradient_flow(
@@ -83,7 +85,8 @@ def gradient_flow(
         >>> flow.by, flow.distances
         ('state', (1, 2, 3, 4, 5))
     """
-    _check(inputs, distance, clip)
+    _check(distance, clip)
+    _check_steps(inputs, distance)
     norms = {
         name: _state_norms(layer, inputs, loss, distance=distance, clip=clip, state=state)
         for name, (layer, loss) in layers.items()
@@ -108,7 +111,8 @@ def input_gradient_flow(
         ConfigError: If `distance` makes no sense.
         ShapeError: If the sequences are too short, or a loss does not give a number a row.
     """
-    _check(inputs[:, 1:], distance, None)
+    _check(distance, None)
+    _check_steps(inputs, distance + 1)
     norms = {}
     for name, (model, loss) in models.items():
         x = inputs.detach().requires_grad_()
@@ -130,7 +134,7 @@ def draw_gradient_flow(flow: GradientFlow, *, relative: bool = False, title: str
     lines = {}
     for name, norms in flow.norms.items():
         unit = norms[0] if relative else 1.0
-        lines[name] = (flow.distances, [n / unit if n > 0 else float("nan") for n in norms])
+        lines[name] = (flow.distances, [n / unit if n > 0 < unit else math.nan for n in norms])
     what = f"gradient by the {flow.by}, " + ("distance 1 = 1" if relative else "norm")
     return curve(lines, xlabel="steps before the loss", ylabel=what, title=title, log_y=True)
 
@@ -193,13 +197,16 @@ def _by_row(loss: Loss, output: Tensor) -> Tensor:
     return found
 
 
-def _check(inputs: Tensor, distance: int, clip: float | None) -> None:
+def _check(distance: int, clip: float | None) -> None:
     if distance < 1:
         raise ConfigError(f"distance must be at least 1, got {distance}")
     if clip is not None and clip <= 0:
         raise ConfigError(f"clip must be above 0, got {clip}")
-    if inputs.ndim != 3 or inputs.shape[1] < distance:
+
+
+def _check_steps(inputs: Tensor, needed: int) -> None:
+    if inputs.ndim != 3 or inputs.shape[1] < needed:
         raise ShapeError(
-            f"inputs must be (rows, steps, width) with steps for a distance of {distance}, got "
-            f"shape {tuple(inputs.shape)}; give longer sequences or lower distance"
+            f"inputs must be (rows, steps, width) with at least {needed} steps, got shape "
+            f"{tuple(inputs.shape)}; give longer sequences or lower distance"
         )

@@ -58,6 +58,13 @@ class Case:
         real = "" if self.share == 1 else f", {self.share:.0%} real"
         return f"{cell}, B={self.batch} T={self.steps} H={self.hidden}{real}, {what}"
 
+    @property
+    def short(self) -> str:
+        """What a picture calls it."""
+        cell = self.cell if isinstance(self.cell, str) else self.cell.__name__
+        real = "" if self.share == 1 else f", {self.share:.0%} real"
+        return f"{cell} {self.hidden}{real}{', training' if self.training else ', forward'}"
+
     def lengths(self) -> Tensor | None:
         """How many steps each row has; None if all have all."""
         if self.share == 1:
