@@ -34,6 +34,7 @@ lint: $(STAMP)  ## Check format, style and types
 bench: $(STAMP)  ## Measure speed and memory; prints tables
 	$(BIN)/python benchmarks/text_and_data.py
 	$(BIN)/python benchmarks/training_loop.py
+	$(BIN)/python benchmarks/recurrent.py
 	$(BIN)/python benchmarks/ngram.py --repeats 1 --parts estimate,scaling,query,small,start
 
 docs: $(STAMP)  ## Build the documentation into site/
