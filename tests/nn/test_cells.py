@@ -51,7 +51,9 @@ def test_a_name_that_is_taken_is_refused():
         assert CELLS[name] is before
 
 
-@pytest.mark.parametrize("what", [int, Leaky(), lambda a: a, "lstm"], ids=str)
+@pytest.mark.parametrize(
+    "what", [int, Leaky(), lambda a: a, "lstm"], ids=["class", "object", "function", "name"]
+)
 def test_what_is_no_cell_is_refused(what):
     with pytest.raises(ConfigError, match="must be a subclass of Cell, got"):
         register_cell("mine", what)
