@@ -5,7 +5,7 @@
 Probes of one recurrent layer are trained on the copying and the adding problem at growing
 distances; then the gradient of a trained probe's loss is measured by distance up to 100. The
 documentation's pictures and `docs/figures/memory.json` are written, a report is printed. One
-thread; about 18 CPU minutes, a third of that with `--seeds 1`.
+thread; about 17 CPU minutes, a third of that with `--seeds 1`.
 """
 
 from __future__ import annotations
