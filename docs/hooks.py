@@ -25,7 +25,7 @@ CORPUS = (
 )
 HELD_OUT = "a cat sat on the dog"
 PAGE = "ngram.md"
-DRAWN = ("cells.md",)  # pages whose formulas matplotlib can draw
+DRAWN = ("cells.md", "memory.md")  # pages whose formulas matplotlib can draw
 HERE = Path(__file__).parent
 
 
