@@ -41,10 +41,10 @@ def relative(one, other):
     return float((one.double() - other.double()).norm() / (other.double().norm() + 1e-30))
 
 
-def both(cell, x, lengths, states, dtype, size, **options):
-    """Outputs, last states and gradients by the reference in double precision, and by `cpu`."""
+def all_ways(cell, x, lengths, states, dtype, size, **options):
+    """Outputs, last states and gradients by the loop in double precision, `cpu`, and the loop."""
     found = []
-    for backend, kind in (("reference", torch.float64), ("cpu", dtype)):
+    for backend, kind in (("reference", torch.float64), ("cpu", dtype), ("reference", dtype)):
         torch.manual_seed(1)
         layer = Recurrent(cell, x.shape[2], size, backend=backend, **options).to(dtype).to(kind)
         given = x.detach().to(dtype).to(kind).requires_grad_()
@@ -62,11 +62,13 @@ def both(cell, x, lengths, states, dtype, size, **options):
 
 
 def check(cell, x, lengths, states, dtype, **sizes):
-    for one, other in both(cell, x, lengths, states, dtype, **sizes):
-        if float(one.norm()) == 0:
-            assert not other.any()
+    """To 1e-5 in single precision, or 3 times what the loop itself loses in it where it is wild."""
+    limit = 1e-5 if dtype == torch.float32 else 1e-12
+    for true, found, loop in all_ways(cell, x, lengths, states, dtype, **sizes):
+        if float(true.norm()) == 0:
+            assert not found.any()
         else:
-            assert relative(other, one) < (1e-5 if dtype == torch.float32 else 1e-12)
+            assert relative(found, true) < max(limit, 3 * relative(loop, true))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])

@@ -34,12 +34,13 @@ def random_input(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("both", [False, True], ids=["forward", "both"])
 @pytest.mark.parametrize("cell", TORCH)
-def test_equals_torch_with_its_weights(cell, both, layers):
+def test_equals_torch_with_its_weights(cell, both, layers, backend):
     theirs = TORCH[cell](D, H, layers, batch_first=True, bidirectional=both).double()
-    ours = double(cell, num_layers=layers, bidirectional=both)
+    ours = double(cell, num_layers=layers, bidirectional=both, backend=backend)
     ours.load_torch(theirs)
     x = random_input(B, T, D)
     begin = tuple(torch.randn_like(s) for s in ours.initial_states(B))
@@ -54,10 +55,11 @@ def test_equals_torch_with_its_weights(cell, both, layers):
     torch.testing.assert_close(back(x, given)[0], outputs)
 
 
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("both", [False, True])
-def test_a_projected_lstm_equals_torchs(both):
+def test_a_projected_lstm_equals_torchs(both, backend):
     theirs = nn.LSTM(D, H, 2, batch_first=True, bidirectional=both, proj_size=2).double()
-    ours = double("lstm", num_layers=2, bidirectional=both, projection_size=2)
+    ours = double("lstm", num_layers=2, bidirectional=both, projection_size=2, backend=backend)
     ours.load_torch(theirs)
     x = random_input(B, T, D)
     torch.testing.assert_close(ours(x).outputs, theirs(x)[0], rtol=0, atol=1e-10)
@@ -105,12 +107,21 @@ def test_step_by_step_equals_the_whole(cell):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"bidirectional": True, "merge": "weighted"}], ids=["one", "two"]
-)
-@pytest.mark.parametrize("cell", CASES)
-def test_gradients_match_finite_differences(cell, options):
-    layer = Recurrent(CASES[cell], 2, 3, num_layers=2, **options).double()
+GRADIENTS = {
+    "one": {},
+    **{f"merge-{m}": {"bidirectional": True, "merge": m} for m in MERGES},
+    "no-bias": {"bias": False},
+    "clip": {"clip": 0.5},
+    "residual": {"residual": True, "layer_norm": True},
+    "drawn": {"dropout": 0.3, "variational": True, "state_dropout": 0.3, "weight_dropout": 0.3,
+              "zoneout": 0.3},
+    "projection": {"projection_size": 2},
+}  # fmt: skip
+
+
+def check_gradients(cell, options):
+    """By the visible loop; what is drawn at random is drawn alike in every call."""
+    layer = Recurrent(CASES[cell], 2, 3, num_layers=2, backend="reference", **options).double()
     x = random_input(2, 3, 2).requires_grad_()
     begin = [torch.randn_like(s).requires_grad_() for s in layer.initial_states(2)]
     weights = dict(layer.named_parameters())
@@ -118,10 +129,23 @@ def test_gradients_match_finite_differences(cell, options):
     def run(x, *values):
         states, given = values[: len(begin)], values[len(begin) :]
         call = dict(zip(weights, given, strict=True))
+        torch.manual_seed(3)
         outputs, after = torch.func.functional_call(layer, call, (x, torch.tensor([3, 1]), states))
         return (outputs, *after)
 
     assert torch.autograd.gradcheck(run, (x, *begin, *weights.values()))
+
+
+@pytest.mark.parametrize("cell", CASES)
+def test_gradients_of_every_cell_match_finite_differences(cell):
+    check_gradients(cell, {})
+    check_gradients(cell, {"bidirectional": True, "merge": "weighted"})
+
+
+@pytest.mark.parametrize("options", GRADIENTS)
+def test_gradients_of_every_option_match_finite_differences(options):
+    cell = "peephole-lstm" if options == "projection" else "made-up"
+    check_gradients(cell, GRADIENTS[options])
 
 
 def test_dropout_of_the_state_is_the_same_at_every_step():
