@@ -77,21 +77,28 @@ def exp32(x):  # type: ignore[no-untyped-def]
 
 
 @inner_real
-def sigmoid32(x):  # type: ignore[no-untyped-def]
-    r"""$1 / (1 + e^{-x})$, the exponential within what one power of 2 covers."""
-    y = _bounded(-x, _F(-87.3), _F(88.3))
+def _exp_within(y):  # type: ignore[no-untyped-def]
+    """The exponential of a number for which one power of 2 is enough."""
     shifted = y * _F(1.44269504) + _ROUND
     n = shifted - _ROUND
     r = y - n * _F(0.693359375) - n * _F(-2.12194440e-4)
     power = _as_real((_as_bits(shifted) - _as_bits(_ROUND) + _I(127)) << _I(23))
-    return _F(1) / (_F(1) + _exp_of_rest(r) * power)
+    return _exp_of_rest(r) * power
+
+
+@inner_real
+def sigmoid32(x):  # type: ignore[no-untyped-def]
+    r"""$1 / (1 + e^{-x})$."""
+    return _F(1) / (_F(1) + _exp_within(_bounded(-x, _F(-87.3), _F(88.3))))
 
 
 @inner_real
 def tanh32(x):  # type: ignore[no-untyped-def]
-    r"""$x \, p(x^2) / q(x^2)$ up to 9, where it is 1 in single precision."""
-    y = _bounded(x, _F(-9), _F(9))
-    z = y * y
+    r"""$x \, p(x^2) / q(x^2)$ below 1, $1 - 2 / (1 + e^{2x})$ above.
+
+    Above, $1 - \tanh^2$, which the way back needs, would lose digits by the quotient.
+    """
+    z = x * x
     p = _F(-2.76076847742355e-16)
     p = p * z + _F(2.00018790482477e-13)
     p = p * z + _F(-8.60467152213735e-11)
@@ -103,7 +110,10 @@ def tanh32(x):  # type: ignore[no-untyped-def]
     q = q * z + _F(1.18534705686654e-04)
     q = q * z + _F(2.26843463243900e-03)
     q = q * z + _F(4.89352518554385e-03)
-    return y * (p / q)
+    small = x * (p / q)
+    large = _F(1) - _F(2) / (_F(1) + _exp_within(_bounded(_F(2) * abs(x), _F(0), _F(20))))
+    large = large if x > _F(0) else -large
+    return small if z < _F(1) else large
 
 
 @inner_real
