@@ -64,7 +64,8 @@ def by_hand(data: PreparedData, hidden_size: int) -> tuple[float, RecurrentLM]:
         # A function, so that an update's tensors are gone before the next begins, as in the loop.
         optimizer.zero_grad(set_to_none=True)
         output = model(tokens[:, :-1], None, state)
-        loss = functional.cross_entropy(output.logits.flatten(0, 1), tokens[:, 1:].flatten())
+        logits = functional.linear(output.features, model.output.weight, model.output.bias)
+        loss = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()

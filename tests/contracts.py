@@ -52,6 +52,23 @@ class LMCase:
         return model.double().eval()
 
 
+class Scored(nn.Module):
+    """A model with its output layer: the log-probability of every word after each id."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *given: Any) -> Tensor:
+        features = self.model(*given).features
+        return self.model.output.log_probs(features.flatten(0, 1)).unflatten(0, features.shape[:2])
+
+
+def log_probs(model: nn.Module, *given: Any) -> Tensor:
+    found: Tensor = Scored(model)(*given)
+    return found
+
+
 def some_ids(rows: int, steps: int, seed: int = 1) -> Tensor:
     return torch.randint(V, (rows, steps), generator=torch.Generator().manual_seed(seed))
 
@@ -62,10 +79,20 @@ def weights_of(model: nn.Module) -> Weights:
 
 def matches_its_oracle(case: LMCase, tmp_path: Path) -> None:
     model, ids = case.model(), some_ids(3, 6)
-    logits = model(ids).logits
-    for row, line in zip(ids.tolist(), logits, strict=True):
-        expected = case.oracle(weights_of(model), row, model.config)
-        assert_close(line, torch.from_numpy(expected))
+    for row, line in zip(ids.tolist(), log_probs(model, ids), strict=True):
+        expected = torch.from_numpy(case.oracle(weights_of(model), row, model.config))
+        assert_close(line, expected - expected.exp().sum(dim=-1, keepdim=True).log())
+
+
+def the_output_layer_agrees_with_itself(case: LMCase, tmp_path: Path) -> None:
+    model, ids = case.model(), some_ids(3, 6)
+    features = model(ids).features.flatten(0, 1)  # (N, D)
+    targets = some_ids(1, len(features), seed=8)[0]
+    whole = model.output.log_probs(features)
+    assert_close(whole.exp().sum(dim=1), torch.ones(len(features), dtype=torch.float64))
+    own = whole[torch.arange(len(targets)), targets]
+    assert_close(model.output.target_log_probs(features, targets), own)
+    assert_close(model.output.loss(features, targets), -own.sum())
 
 
 def padding_never_changes_a_result(case: LMCase, tmp_path: Path) -> None:
@@ -76,7 +103,7 @@ def padding_never_changes_a_result(case: LMCase, tmp_path: Path) -> None:
         for b, n in enumerate(LENGTHS):
             own = None if start is None else type(start)(*(part[b : b + 1] for part in start))
             alone = model(ids[b : b + 1, :n], None, own)
-            assert_close(whole.logits[b, :n], alone.logits[0])
+            assert_close(whole.features[b, :n], alone.features[0])
             for part, expected in zip(whole.state, alone.state, strict=True):
                 assert_close(part[b], expected[0])
         rubbish = ids.clone()
@@ -99,8 +126,8 @@ def a_row_of_length_none_keeps_its_state(case: LMCase, tmp_path: Path) -> None:
 def a_batch_of_one_and_a_step_of_one(case: LMCase, tmp_path: Path) -> None:
     model = case.model()
     output = model(some_ids(1, 1))
-    assert output.logits.shape == (1, 1, V)
-    assert_close(output.logits, model(some_ids(1, 1), torch.tensor([1])).logits)
+    assert log_probs(model, some_ids(1, 1)).shape == (1, 1, V)
+    assert_close(output.features, model(some_ids(1, 1), torch.tensor([1])).features)
 
 
 def whole_equals_step_by_step(case: LMCase, tmp_path: Path) -> None:
@@ -109,50 +136,50 @@ def whole_equals_step_by_step(case: LMCase, tmp_path: Path) -> None:
     for t in range(7):
         output = model(ids[:, t : t + 1], None, state)
         state = output.state
-        steps.append(output.logits)
-    assert_close(torch.cat(steps, dim=1), whole.logits)
+        steps.append(output.features)
+    assert_close(torch.cat(steps, dim=1), whole.features)
     for part, expected in zip(state, whole.state, strict=True):
         assert_close(part, expected)
 
 
 def no_state_is_the_initial_state(case: LMCase, tmp_path: Path) -> None:
     model, ids = case.model(), some_ids(2, 3)
-    assert torch.equal(model(ids).logits, model(ids, None, model.initial_state(2)).logits)
+    assert torch.equal(model(ids).features, model(ids, None, model.initial_state(2)).features)
 
 
 def same_seed_same_result(case: LMCase, tmp_path: Path) -> None:
     first, second, other = case.model(3), case.model(3), case.model(4)
     ids = some_ids(2, 4)
-    assert torch.equal(first(ids).logits, second(ids).logits)
-    assert not torch.equal(first(ids).logits, other(ids).logits)
-    assert torch.equal(first(ids).logits, first(ids).logits)  # no dropout in evaluation
+    assert torch.equal(log_probs(first, ids), log_probs(second, ids))
+    assert not torch.equal(log_probs(first, ids), log_probs(other, ids))
+    assert torch.equal(log_probs(first, ids), log_probs(first, ids))  # no dropout in evaluation
 
 
 def dropout_acts_in_training_only(case: LMCase, tmp_path: Path) -> None:
     if not hasattr(case.model().config, "dropout"):
         pytest.skip(f"{case.arch} has no dropout")
     model, ids = case.model(dropout=0.5), some_ids(2, 4)
-    assert torch.equal(model(ids).logits, model(ids).logits)
+    assert torch.equal(model(ids).features, model(ids).features)
     model.train()
-    assert not torch.equal(model(ids).logits, model(ids).logits)
+    assert not torch.equal(model(ids).features, model(ids).features)
 
 
 def every_parameter_gets_a_gradient(case: LMCase, tmp_path: Path) -> None:
     model, ids = case.model().train(), torch.arange(V).repeat(2, 2)
-    model(ids).logits.square().sum().backward()
+    log_probs(model, ids).square().sum().backward()
     for name, weight in model.named_parameters():
         assert weight.grad is not None and weight.grad.abs().sum() > 0, name
 
 
 def gradients_match_finite_differences(case: LMCase, tmp_path: Path) -> None:
-    model, ids, lengths = case.model(), some_ids(2, 3), torch.tensor([3, 2])
+    model, ids, lengths = Scored(case.model()), some_ids(2, 3), torch.tensor([3, 2])
     names = [name for name, _ in model.named_parameters()]
 
-    def scores(*weights: Tensor) -> Tensor:
-        output = torch.func.functional_call(
+    def scores(*weights: Tensor) -> tuple[Tensor, Tensor]:
+        found = torch.func.functional_call(
             model, dict(zip(names, weights, strict=True)), (ids, lengths)
         )
-        return output.logits[0, 2], output.logits[1, :2]
+        return found[0, 2], found[1, :2]
 
     weights = tuple(weight.detach().requires_grad_() for weight in model.parameters())
     assert torch.autograd.gradcheck(scores, weights)
@@ -188,6 +215,7 @@ def saving_and_loading_changes_nothing(case: LMCase, tmp_path: Path) -> None:
 QUICK = {"epochs": 1, "batch": {"batch_size": 2}, "device": "cpu"}
 LM_CONTRACTS = (
     matches_its_oracle,
+    the_output_layer_agrees_with_itself,
     padding_never_changes_a_result,
     a_row_of_length_none_keeps_its_state,
     a_batch_of_one_and_a_step_of_one,

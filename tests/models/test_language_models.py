@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.testing import assert_close
 
-from contracts import COUNTED_CONTRACTS, LM_CONTRACTS, CountedCase, LMCase, V, Weights
+from contracts import COUNTED_CONTRACTS, LM_CONTRACTS, CountedCase, LMCase, V, Weights, log_probs
 from seqloom.architectures import architectures
 from seqloom.errors import BackendError, ConfigError
 from seqloom.models.nnlm import NNLM, NNLMConfig
@@ -41,11 +41,9 @@ def bengio(weights: Weights, ids: list[int], config: NNLMConfig) -> Array:
         y = weights["output.bias"].copy()
         if config.hidden_size:
             hidden = np.tanh(weights["hidden.bias"] + weights["hidden.weight"] @ x)
-            y += weights["output.weight"] @ hidden
-            if config.direct:
-                y += weights["direct.weight"] @ x
-        else:
-            y += weights["output.weight"] @ x
+            y += weights["output.weight"][:, : config.hidden_size] @ hidden
+        if config.direct:
+            y += weights["output.weight"][:, config.hidden_size :] @ x
         rows.append(y)
     return np.stack(rows)
 
@@ -209,7 +207,7 @@ def test_torch_layers_with_the_same_weights_agree(cell):
     ids = torch.randint(V, (3, 5))
     y, state = oracle(model.embedding(ids))
     output = model(ids)
-    assert_close(output.logits, model.output(y))
+    assert_close(output.features, y)
     h, c = state if cell == "lstm" else (state, None)
     assert_close(output.state.h, h.transpose(0, 1))
     if c is not None:
@@ -226,7 +224,7 @@ def test_weights_of_torchs_layers_load():
     model.load_state_dict(old.state_dict())
     ids = torch.randint(V, (3, 5))
     y, _ = old["rnn"](old["embedding"](ids))
-    assert_close(model(ids).logits, old["output"](y))
+    assert_close(log_probs(model, ids), old["output"](y).log_softmax(dim=-1))
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -250,9 +248,9 @@ RANDOM = ("dropout", "state_dropout", "weight_dropout", "zoneout")
 def test_what_is_drawn_at_random_is_drawn_in_training_only(option):
     config = RecurrentLMConfig(vocab_size=V, hidden_size=6, **{option: 0.5})
     model, ids = RecurrentLM(config), torch.randint(V, (2, 6))
-    assert not torch.equal(model(ids).logits, model(ids).logits)
+    assert not torch.equal(model(ids).features, model(ids).features)
     model.eval()
-    assert torch.equal(model(ids).logits, model(ids).logits)
+    assert torch.equal(model(ids).features, model(ids).features)
 
 
 def test_variational_dropout_drops_the_same_units_at_every_step():
@@ -279,7 +277,8 @@ def test_a_state_of_another_precision_goes_on():
     )
     state = model(ids).state
     half = type(state)(*(part.bfloat16() for part in state))
-    assert_close(model(ids, None, half).logits, model(ids, None, state).logits, atol=1e-3, rtol=0)
+    after = model(ids, None, half).features
+    assert_close(after, model(ids, None, state).features, atol=1e-3, rtol=0)
 
 
 def test_weights_begin_in_their_range():
@@ -372,5 +371,5 @@ def test_settings_draw_nothing_at_random():
 def test_an_nnlm_sees_no_further_than_its_order():
     model = NNLM(NNLMConfig(vocab_size=V, order=3)).eval()
     a, b = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[9, 8, 3, 4]])
-    assert torch.equal(model(a).logits[:, -1], model(b).logits[:, -1])
-    assert not torch.equal(model(a).logits[:, 2], model(b).logits[:, 2])
+    assert torch.equal(model(a).features[:, -1], model(b).features[:, -1])
+    assert not torch.equal(model(a).features[:, 2], model(b).features[:, 2])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput
+from seqloom.nn.softmax import FullSoftmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,9 @@ class NNLM(nn.Module):
 
     Paper: Bengio et al. (2003), "A Neural Probabilistic Language Model", JMLR 3, equation 1.
     Differs from the paper: optional dropout; before the first word the context is the padding word.
-    Parameters: C = embedding.weight; H, d = hidden; U = output.weight (and b = output.bias where
-    there is a hidden layer); W = direct.weight.
+    Parameters: C = embedding.weight; H, d = hidden; b = output.bias; [U W] = output.weight: the
+    first `hidden_size` columns are U, those after them, with `direct`, are W. So the features that
+    the output layer reads are [tanh(d + H x), x], and y is one product.
 
     Args:
         config: The settings.
@@ -75,10 +77,8 @@ class NNLM(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.embed_size)
         self.dropout = nn.Dropout(config.dropout)
         self.hidden = nn.Linear(width, config.hidden_size) if config.hidden_size else None
-        inner = config.hidden_size or width
-        self.output = nn.Linear(inner, config.vocab_size)
-        both = config.direct and config.hidden_size > 0
-        self.direct = nn.Linear(width, config.vocab_size, bias=False) if both else None
+        features = config.hidden_size + (width if config.direct else 0)
+        self.output = FullSoftmax(features, config.vocab_size)
         nn.init.normal_(self.embedding.weight, std=0.1)
 
     def initial_state(self, batch_size: int) -> NNLMState:
@@ -92,7 +92,7 @@ class NNLM(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
         state: NNLMState | None = None,
     ) -> LMOutput:
-        """Score the word after each of `ids`, given those before it."""
+        """Read `ids`, each with those before it."""
         check_lm_input(ids, lengths, state)
         B, _ = ids.shape
         context = self.config.order - 1
@@ -100,11 +100,11 @@ class NNLM(nn.Module):
         # The window that ends at ids[:, t] holds words[:, t + 1 : t + 1 + C].
         windows = words.unfold(1, context, 1)[:, 1:]  # (B, T, C)
         x = self.dropout(self.embedding(windows).flatten(2))  # (B, T, C D)
-        inner = x if self.hidden is None else self.dropout(torch.tanh(self.hidden(x)))
-        logits = self.output(inner)  # (B, T, V)
-        if self.direct is not None:
-            logits = logits + self.direct(x)
+        parts = [] if self.hidden is None else [self.dropout(torch.tanh(self.hidden(x)))]
+        if self.config.direct:
+            parts.append(x)
+        features = torch.cat(parts, dim=-1)
         if lengths is None:
-            return LMOutput(logits, NNLMState(words[:, -context:]))
+            return LMOutput(features, NNLMState(words[:, -context:]))
         places = lengths[:, None] + torch.arange(context, device=ids.device)  # (B, C)
-        return LMOutput(logits, NNLMState(words.gather(1, places)))
+        return LMOutput(features, NNLMState(words.gather(1, places)))

@@ -9,10 +9,22 @@ from torch import Tensor
 
 
 class LMOutput(NamedTuple):
-    """Of a language model: scores of the next word at every step, and the state to go on from."""
+    """Of a language model: what its output layer reads at every step, and the state to go on from.
 
-    logits: Float[Tensor, "B T V"]
+    A language model has an output layer under the name `output` (`seqloom.nn.softmax`), which makes
+    a loss or log-probabilities of features; `forward` does not call it, so that whoever needs the
+    probability of one word a step does not pay for those of all.
+
+    Args:
+        features: By row and step; on padding they mean nothing.
+        state: What to hand in to go on after the last word of each row.
+        activations: The outputs of the last layer before dropout, if the model has a use for their
+            regularization.
+    """
+
+    features: Float[Tensor, "B T D"]
     state: Any  # a NamedTuple of tensors whose first axis is the batch
+    activations: Float[Tensor, "B T H"] | None = None
 
 
 class ScoreOutput(NamedTuple):

@@ -16,6 +16,7 @@ from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput
 from seqloom.nn.recurrent import Recurrent
+from seqloom.nn.softmax import FullSoftmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +119,11 @@ class RecurrentLM(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.embed_size or config.hidden_size)
         self.rnn = config.build_layers()
-        self.output = nn.Linear(config.hidden_size, config.vocab_size)
+        self.output = FullSoftmax(config.hidden_size, config.vocab_size)
         for weight in self.parameters():
             nn.init.uniform_(weight, -config.init_range, config.init_range)
         if config.tied:
-            self.output.weight = self.embedding.weight
+            self.output.tie(self.embedding)
 
     def initial_state(self, batch_size: int) -> Any:
         """Zeros, one tensor a state of the cell."""
@@ -137,7 +138,7 @@ class RecurrentLM(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
         state: Any = None,
     ) -> LMOutput:
-        """Score the word after each of `ids`; on padding the scores mean nothing.
+        """Read `ids`; on padding the features mean nothing.
 
         A row of length 0 keeps its state.
         """
@@ -152,7 +153,7 @@ class RecurrentLM(nn.Module):
         if lengths is not None:
             alive = (lengths > 0)[:, None, None]
             after = after._make(torch.where(alive, n, o) for n, o in zip(after, state, strict=True))
-        return LMOutput(self.output(self._dropped(y)), after)
+        return LMOutput(self._dropped(y), after)
 
     def _dropped(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         share, training = self.config.dropout, self.training

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seqloom.data.batches import Batch
 from seqloom.data.prepared import PreparedData
@@ -27,25 +26,28 @@ class WindowLoss(NamedTuple):
     state: Any
 
 
-def window_loss(model: nn.Module, batch: Batch, state: Any) -> WindowLoss:
-    """Return the summed cross-entropy of the words of a window, each given those before it."""
+def window_loss(model: Any, batch: Batch, state: Any) -> WindowLoss:
+    """Return the summed loss of the words of a window, each given those before it.
+
+    In evaluation it is the cross-entropy; in training what the model's output layer minimizes.
+    """
     ids = batch["ids"]
     inputs, targets = ids.values[:, :-1], ids.values[:, 1:]  # (B, T)
     lengths = (ids.lengths - 1).clamp(min=0)
     output = model(inputs, lengths, state)
     items = int(lengths.sum())
-    logits = output.logits
+    features = output.features
     if items == targets.numel():
-        logits, targets = logits.flatten(0, 1), targets.flatten()
+        features, targets = features.flatten(0, 1), targets.flatten()
     else:
         mask = lengths_to_mask(lengths, targets.shape[1])
-        logits, targets = logits[mask], targets[mask]
-    total = functional.cross_entropy(logits.float(), targets, reduction="sum")
+        features, targets = features[mask], targets[mask]
+    total = model.output.loss(features, targets)
     return WindowLoss(total, items, output.state)
 
 
 @torch.no_grad()
-def stream_loss(model: nn.Module, windows: Windows) -> tuple[float, int]:
+def stream_loss(model: Any, windows: Windows) -> tuple[float, int]:
     """Return the loss in nats, summed over a whole stream, and how many words it is summed over."""
     device = next(model.parameters()).device
     total, items, state = 0.0, 0, None

@@ -14,6 +14,7 @@ from seqloom.data.prepared import PreparedData
 from seqloom.data.windows import Windows
 from seqloom.decoding import sample
 from seqloom.errors import ConfigError, DataError, SeqloomError
+from seqloom.nn.masking import lengths_to_mask
 from seqloom.tasks.corpus import working_folder
 from seqloom.tasks.directory import (
     TRAINING,
@@ -104,9 +105,10 @@ class NeuralLanguage:
         targets = nn.utils.rnn.pad_sequence(ids, batch_first=True)  # (B, T)
         first = targets.new_full((len(ids), 1), self.end)
         inputs = torch.cat([first, targets[:, :-1]], dim=1)
-        logits = self.model(inputs, lengths).logits
-        log_probs = logits.log_softmax(dim=-1).gather(2, targets[:, :, None])[:, :, 0]
-        return [tuple(row[: len(each)].tolist()) for row, each in zip(log_probs, ids, strict=True)]
+        features = self.model(inputs, lengths).features
+        real = lengths_to_mask(lengths, targets.shape[1])
+        log_probs = self.model.output.target_log_probs(features[real], targets[real])
+        return [tuple(row.tolist()) for row in log_probs.split(lengths.tolist())]
 
     @torch.no_grad()
     def next_ids(self, ids: Ids, k: int) -> list[tuple[int, float]]:
@@ -144,14 +146,14 @@ class NeuralLanguage:
     def _after(self, ids: Ids) -> tuple[int, Any]:
         """The last id and the state before it, once the network has read all but that one."""
         last, state = self.end, self.model.initial_state(1)
-        for id_ in ids.tolist():
-            _, state = self._step(torch.tensor([last]), state)
-            last = id_
+        if len(ids):
+            read = torch.tensor([[last, *ids[:-1].tolist()]])
+            last, state = int(ids[-1]), self.model(read, None, state).state
         return last, state
 
     def _step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         output = self.model(ids[:, None], None, state)
-        return output.logits[:, -1].log_softmax(dim=-1), output.state
+        return self.model.output.log_probs(output.features[:, -1]), output.state
 
     # -- saving ----------------------------------------------------------------------------------
 
