@@ -48,6 +48,17 @@ def bengio(weights: Weights, ids: list[int], config: NNLMConfig) -> Array:
     return np.stack(rows)
 
 
+def bengio_features(weights: Weights, ids: list[int], config: NNLMConfig) -> Array:
+    """What an output layer other than the full softmax reads: tanh(d + H x)."""
+    words, rows = [0] * (config.order - 1) + ids, []
+    for t in range(len(ids)):
+        window = words[t + 1 : t + config.order]
+        x = np.concatenate([weights["embedding.weight"][word] for word in window])
+        hidden = np.tanh(weights["hidden.bias"] + weights["hidden.weight"] @ x)
+        rows.append(output_scores(weights, hidden, config))
+    return np.stack(rows)
+
+
 def elman(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
     return np.tanh(sum(products(w, x, h))), c
 
@@ -109,9 +120,53 @@ def recurrent(weights: Weights, ids: list[int], config: RecurrentLMConfig) -> Ar
             }
             h[k], c[k] = STEPS[config.cell](own, x, h[k], c[k])
             x = h[k]
-        out = weights["embedding.weight"] if config.tied else weights["output.weight"]
-        rows.append(out @ x + weights["output.bias"])
+        rows.append(output_scores(weights, x, config))
     return np.stack(rows)
+
+
+def output_scores(weights: Weights, x: Array, config: Any) -> Array:
+    """Scores that are log-probabilities up to a constant, words ranked by their ids."""
+    if config.softmax == "adaptive":
+        head = log_softmax(weights["output.head.weight"] @ x)
+        (cut,) = config.cutoffs
+        inside = weights["output.tail.0.1.weight"] @ weights["output.tail.0.0.weight"] @ x
+        return np.concatenate([head[:cut], head[cut] + log_softmax(inside)])
+    if config.softmax == "hierarchical":
+        node = weights["output.weight"] @ x + weights["output.bias"]
+        return tree_log_probs(node)
+    out = (
+        weights["embedding.weight"] if getattr(config, "tied", False) else weights["output.weight"]
+    )
+    return out @ x + weights["output.bias"]
+
+
+def log_softmax(scores: Array) -> Array:
+    return scores - np.log(np.exp(scores).sum())
+
+
+def tree_log_probs(node: Array) -> Array:
+    """Of 11 words that count alike: Huffman's queue by hand, inner nodes in letters.
+
+    a = (0 1), b = (2 3), c = (4 5), d = (6 7), e = (8 9), f = (10 a), g = (b c), h = (d e),
+    i = (f g), j = (h i); level by level from the root: j, h i, d e f g, a b c.
+    """
+    j, h, i, d, e, f, g, a, b, c = np.log(1 / (1 + np.exp(-node)))
+    nj, nh, ni, nd, ne, nf, ng, na, nb, nc = np.log(1 / (1 + np.exp(node)))
+    return np.array(
+        [
+            nj + i + nf + a,
+            nj + i + nf + na,
+            nj + ni + g + b,
+            nj + ni + g + nb,
+            nj + ni + ng + c,
+            nj + ni + ng + nc,
+            j + h + d,
+            j + h + nd,
+            j + nh + e,
+            j + nh + ne,
+            nj + i + f,
+        ]
+    )
 
 
 def count_after(train: list[list[str]], history: list[str]) -> Counter[str]:
@@ -175,7 +230,13 @@ CASES = [
     LMCase("nnlm", bengio, {"order": 3, "embed_size": 3, "hidden_size": 4, "direct": True}),
     LMCase("nnlm", bengio, {"order": 3, "embed_size": 3, "hidden_size": 0, "direct": True}),
     LMCase("nnlm", bengio, {"order": 2, "embed_size": 2, "hidden_size": 3}),
+    LMCase("nnlm", bengio_features, {"order": 3, "embed_size": 2, "softmax": "hierarchical"}),
+    LMCase("nnlm", bengio_features, {"hidden_size": 4, "softmax": "adaptive", "cutoffs": [2]}),
     LMCase("rnn", recurrent, {"hidden_size": 4, "num_layers": 1}),
+    LMCase("gru", recurrent, {"hidden_size": 3, "softmax": "adaptive", "cutoffs": [5]}),
+    LMCase("lstm", recurrent, {"hidden_size": 3, "softmax": "hierarchical"}),
+    LMCase("rnn", recurrent, {"hidden_size": 4, "softmax": "sampled", "samples": 3}),
+    LMCase("lstm", recurrent, {"hidden_size": 3, "softmax": "nce", "tied": True, "samples": 3}),
     LMCase("rnn", recurrent, {"hidden_size": 3, "embed_size": 2, "num_layers": 2}),
     LMCase("lstm", recurrent, {"hidden_size": 3, "num_layers": 2}),
     LMCase("lstm", recurrent, {"hidden_size": 3, "num_layers": 1, "tied": True}),
@@ -332,6 +393,16 @@ BAD: list[tuple[type, dict[str, Any], str]] = [
     (NNLMConfig, {"hidden_size": -1}, "hidden_size not negative, got 11, 100 and -1"),
     (NNLMConfig, {"hidden_size": 0}, "hidden_size 0 leaves nothing.*direct=true"),
     (NNLMConfig, {"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+    (NNLMConfig, {"softmax": "hierarchic"}, "softmax 'hierarchic'; did you mean 'hierarchical'"),
+    (NNLMConfig, {"softmax": "sampled", "samples": 0}, "samples must be at least 1, got 0"),
+    (RecurrentLMConfig, {"cutoffs": (3, 2)}, r"cutoffs must be positive and .*got \[3, 2\]"),
+    (RecurrentLMConfig, {"div_value": 0.0}, "div_value must be positive, got 0.0"),
+    (RecurrentLMConfig, {"proposal": "zipf"}, "proposal 'zipf'.*known: log-uniform, unigram"),
+    (
+        RecurrentLMConfig,
+        {"tied": True, "softmax": "adaptive"},
+        "tied weights need softmax 'full', 'sampled' or 'nce', got 'adaptive'; set tied=false",
+    ),
     (RecurrentLMConfig, {"hidden_size": 0}, r"positive.*got \(11, 0, 2\)"),
     (RecurrentLMConfig, {"num_layers": 0}, r"got \(11, 200, 0\)"),
     (RecurrentLMConfig, {"embed_size": -3}, "embed_size not negative.*-3"),

@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
-from seqloom.models.outputs import LMOutput
-from seqloom.nn.softmax import FullSoftmax
+from seqloom.models.outputs import LMOutput, OutputOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class NNLMConfig:
-    """Settings of `NNLM`.
+class NNLMConfig(OutputOptions):
+    """Settings of `NNLM`, besides those of `OutputOptions`.
 
     Args:
         vocab_size: Words known.
@@ -45,6 +44,7 @@ class NNLMConfig:
             )
         if self.hidden_size == 0 and not self.direct:
             raise ConfigError("hidden_size 0 leaves nothing to predict with; set direct=true")
+        self.check_output()
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
 
@@ -78,7 +78,7 @@ class NNLM(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.hidden = nn.Linear(width, config.hidden_size) if config.hidden_size else None
         features = config.hidden_size + (width if config.direct else 0)
-        self.output = FullSoftmax(features, config.vocab_size)
+        self.output = config.build_output(features, config.vocab_size)
         nn.init.normal_(self.embedding.weight, std=0.1)
 
     def initial_state(self, batch_size: int) -> NNLMState:

@@ -14,14 +14,13 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
-from seqloom.models.outputs import LMOutput
+from seqloom.models.outputs import LMOutput, OutputOptions
 from seqloom.nn.recurrent import Recurrent
-from seqloom.nn.softmax import FullSoftmax
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurrentLMConfig:
-    """Settings of the recurrent language models.
+class RecurrentLMConfig(OutputOptions):
+    """Settings of the recurrent language models, besides those of `OutputOptions`.
 
     Args:
         vocab_size: Words known.
@@ -68,6 +67,7 @@ class RecurrentLMConfig:
                 "tied weights need embed_size == hidden_size, got "
                 f"{self.embed_size} and {self.hidden_size}"
             )
+        self.check_output(tied=self.tied)
         if self.init_range <= 0:
             raise ConfigError(f"init_range must be positive, got {self.init_range}")
         if not isinstance(self.cell, str):
@@ -119,7 +119,7 @@ class RecurrentLM(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.embed_size or config.hidden_size)
         self.rnn = config.build_layers()
-        self.output = FullSoftmax(config.hidden_size, config.vocab_size)
+        self.output = config.build_output(config.hidden_size, config.vocab_size)
         for weight in self.parameters():
             nn.init.uniform_(weight, -config.init_range, config.init_range)
         if config.tied:

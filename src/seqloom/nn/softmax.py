@@ -6,6 +6,8 @@ Every layer has three methods, and a model never needs more of it:
 - `target_log_probs(features, targets)`: $\log p(w)$ of one word a row, exact;
 - `log_probs(features)`: $\log p$ of every word, exact.
 
+Two more are called once, when a model is made: `tie` and `set_counts`.
+
 Log-probabilities are natural, and in float32 at least.
 """
 
@@ -18,6 +20,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
+
+from seqloom.errors import ShapeError
 
 SLICE = 1 << 24  # scores held at once where no gradient is asked for: 64 MB in float32
 
@@ -37,6 +41,14 @@ class OutputLayer(Protocol):
 
     def log_probs(self, features: Float[Tensor, "N D"]) -> Float[Tensor, "N V"]:
         """The log-probability of every word."""
+        ...
+
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Share the weights of word vectors, or raise `ConfigError`."""
+        ...
+
+    def set_counts(self, counts: Int[Tensor, " V"]) -> None:
+        """Take in how often each word occurs in the training data; kept with the weights."""
         ...
 
 
@@ -69,6 +81,9 @@ class FullSoftmax(nn.Module):
     def tie(self, embedding: nn.Embedding) -> None:
         """Share the weights of word vectors (Press and Wolf 2017; Inan et al. 2017)."""
         self.weight = embedding.weight  # type: ignore[assignment]
+
+    def set_counts(self, counts: Int[Tensor, " V"]) -> None:
+        """Counts change nothing here."""
 
     def loss(self, features: Float[Tensor, "N D"], targets: Int[Tensor, " N"]) -> Float[Tensor, ""]:
         """The cross-entropy, summed."""
@@ -107,6 +122,17 @@ def softmax_log_probs(
 def rows_at_once(width: int) -> int:
     """How many rows of so many scores to hold at once."""
     return max(1, SLICE // width)
+
+
+def copy_counts(own: Int[Tensor, " V"], given: Int[Tensor, " V"]) -> None:
+    """Take over counts of the words of the same vocabulary.
+
+    Raises:
+        ShapeError: If there are more or fewer.
+    """
+    if given.shape != own.shape:
+        raise ShapeError(f"there must be {len(own)} counts, one a word, got {tuple(given.shape)}")
+    own.copy_(given)
 
 
 def exact(scores: Tensor) -> Tensor:

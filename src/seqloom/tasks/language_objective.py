@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +17,13 @@ from seqloom.metrics import perplexity
 from seqloom.nn.masking import lengths_to_mask
 
 EVALUATION_LANES = 16  # while training; a model's own `evaluate` reads a text in one lane
+
+
+def set_word_counts(model: Any, data: PreparedData) -> None:
+    """Tell a model's output layer how often each word occurs in the training text."""
+    words = len(data.vocabularies["words"])
+    counts = np.bincount(data.data.sequences["ids"].flat, minlength=words)
+    model.output.set_counts(torch.from_numpy(counts))
 
 
 class WindowLoss(NamedTuple):

@@ -26,7 +26,7 @@ from seqloom.tasks.directory import (
 )
 from seqloom.tasks.estimator import tensor_shapes
 from seqloom.tasks.language_engine import FitRequest, Fitted, Ids, origin
-from seqloom.tasks.language_objective import LanguageModelObjective, stream_loss
+from seqloom.tasks.language_objective import LanguageModelObjective, set_word_counts, stream_loss
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -217,6 +217,7 @@ def _train(
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         model = load_model_class(request.architecture)(config)
+        set_word_counts(model, data)
         objective = LanguageModelObjective(
             model, data, valid, lanes=training.batch.batch_size, window=request.window
         )
