@@ -278,7 +278,7 @@ def counted_matches_its_oracle(case: CountedCase, tmp_path: Path) -> None:
 def next_words_are_a_distribution_that_scores_agree_with(case: CountedCase, tmp_path: Path) -> None:
     model = case.fit()
     for prompt in ("", "the", "the cat", "zebra", "a dog sat on the"):
-        chances = dict(model.next_words(prompt, k=100))
+        chances = dict(model.next(prompt, k=100))
         assert len(chances) == len(model.vocabulary_) - 2  # neither <s> nor <pad>
         assert math.fsum(chances.values()) == pytest.approx(1, abs=1e-6)
         for word in ("cat", "mat", "the"):
@@ -321,7 +321,7 @@ def counted_text_is_drawn_by_the_seed(case: CountedCase, tmp_path: Path) -> None
     assert drawn == [model.generate("the", seed=seed) for seed in range(20)]
     assert len(set(drawn)) > 1
     assert not any("<" in text for text in drawn)
-    best = next(word for word, _ in model.next_words("the", k=3) if word != "<unk>")
+    best = next(word for word, _ in model.next("the", k=3) if word != "<unk>")
     likeliest = "the" if best == "</s>" else f"the {best}"
     for options in ({"temperature": 0}, {"top_k": 1}):
         assert model.generate("the", max_words=1, **options) == likeliest
@@ -341,7 +341,7 @@ def counted_saving_and_loading_changes_nothing(case: CountedCase, tmp_path: Path
     assert loaded.score(ASKED) == model.score(ASKED)  # bit for bit
     assert loaded.evaluate(ASKED) == model.evaluate(ASKED)
     assert loaded.generate(seed=5) == model.generate(seed=5)
-    assert loaded.next_words("the") == model.next_words("the")
+    assert loaded.next("the") == model.next("the")
     assert loaded.get_params()["order"] == case.options["order"]
     again = loaded.save(tmp_path / "again")
     for name in ("model.ngram", "vocabulary.json", "seqloom.json", "README.md"):

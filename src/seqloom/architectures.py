@@ -109,6 +109,30 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         _NEURAL,
     ),
     Architecture(
+        "lm",
+        "attention",
+        "recurrent network that attends to its own past (Daniluk 2017)",
+        "seqloom.models.attention_lm:AttentionLMConfig",
+        "seqloom.models.attention_lm:AttentionLM",
+        _NEURAL,
+    ),
+    Architecture(
+        "lm",
+        "cnn",
+        "gated causal convolutions (Dauphin 2017)",
+        "seqloom.models.cnn_lm:CNNLMConfig",
+        "seqloom.models.cnn_lm:CNNLM",
+        _NEURAL,
+    ),
+    Architecture(
+        "lm",
+        "transformer",
+        "self-attention, left to right or both ways (Vaswani 2017, Devlin 2019)",
+        "seqloom.models.transformer_lm:TransformerLMConfig",
+        "seqloom.models.transformer_lm:TransformerLM",
+        _NEURAL,
+    ),
+    Architecture(
         "classify",
         "softmax",
         "softmax regression: one linear score a class (Theil 1969)",
@@ -158,6 +182,25 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
 )
 
+# What is made of fitted models, not fitted to text; `seqloom list` does not show them.
+COMPOSITES: tuple[Architecture, ...] = (
+    Architecture(
+        "lm",
+        "mix",
+        "several language models, interpolated (Jelinek and Mercer 1980)",
+        "seqloom.tasks.mixing:MixConfig",
+        "seqloom.tasks.mixing:MixedLanguage",
+    ),
+    Architecture(
+        "lm",
+        "cache",
+        "a network with a cache of its last words (Grave 2017)",
+        "seqloom.tasks.neural_cache:CacheConfig",
+        "seqloom.tasks.neural_cache:CachedLanguage",
+        _NEURAL,
+    ),
+)
+
 # Task -> where its estimator lies.
 TASKS: dict[str, str] = {
     "lm": "seqloom.tasks.language_model:LanguageModel",
@@ -178,7 +221,8 @@ def architectures(task: str | None = None) -> list[Architecture]:
 
 def find_architecture(task: str, name: str) -> Architecture:
     """Return the entry for `name`; an unknown one is refused with the nearest known name."""
-    entries = {entry.name: entry for entry in architectures(task)}
+    composites = [entry for entry in COMPOSITES if entry.task == task]
+    entries = {entry.name: entry for entry in (*architectures(task), *composites)}
     if name not in entries:
         raise ConfigError(one_of(f"architecture for task {task!r}", name, entries))
     return entries[name]

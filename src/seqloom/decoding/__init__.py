@@ -1,5 +1,18 @@
 """Ways to read a sequence off a model; they take a step function and know no model."""
 
-from seqloom.decoding.sampling import Step, sample
+from seqloom.decoding.beam import Hypothesis, beam_search
+from seqloom.decoding.limits import Limits
+from seqloom.decoding.sampling import chances, greedy, sample
+from seqloom.decoding.steps import Step, largest, reorder
 
-__all__ = ["Step", "sample"]
+__all__ = [
+    "Hypothesis",
+    "Limits",
+    "Step",
+    "beam_search",
+    "chances",
+    "greedy",
+    "largest",
+    "reorder",
+    "sample",
+]

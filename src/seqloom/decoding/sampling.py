@@ -1,66 +1,176 @@
-"""Drawing a sequence from a model, one item after another."""
+"""Drawing sequences from a model, one id after another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import ArrayLike
 
+from seqloom.decoding.limits import Limits
+from seqloom.decoding.steps import Floats, Step, as_array, check_rows, largest, reorder
 from seqloom.errors import ConfigError
 
-Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
-"""Takes the last ids (B,) and a state; returns log-probabilities (B, V) and the next state."""
+
+def chances(
+    log_probs: ArrayLike, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0
+) -> Floats:
+    r"""The distribution that ids are drawn from, in this order: temperature, top k, top p.
+
+    $$p'(w) \propto p(w)^{1/\tau}$$
+
+    Of this the k likeliest ids are kept, and of these the fewest, likeliest first, whose
+    probabilities reach p in sum.
+
+    Papers: Fan et al. (2018), "Hierarchical Neural Story Generation" (top k); Holtzman et al.
+    (2020), "The Curious Case of Neural Text Degeneration", equations 2 and 3 (top p).
+
+    Args:
+        log_probs: (V,) log-probabilities.
+        temperature: Below 1 for likelier ids; 0 leaves the likeliest alone.
+        top_k: How many ids to keep; 0 for all.
+        top_p: The probability that the ids kept must reach.
+
+    Returns:
+        Probabilities, or zeros where nothing is possible.
+    """
+    check_sampling(temperature, top_k, top_p)
+    scores = np.array(log_probs, np.float64)
+    best = scores.max(initial=-np.inf)
+    if best == -np.inf:
+        return np.zeros_like(scores)
+    if temperature == 0:
+        only = np.zeros_like(scores)
+        only[scores.argmax()] = 1
+        return only
+    with np.errstate(over="ignore"):  # a low temperature leaves the likeliest alone
+        weights: Floats = np.exp((scores - best) / temperature)
+    order = np.argsort(-weights, kind="stable")
+    if top_k:
+        weights[order[top_k:]] = 0
+    weights /= weights.sum()
+    if top_p < 1:
+        reached = np.cumsum(weights[order])
+        kept = int(np.searchsorted(reached, top_p * (1 - 1e-12))) + 1
+        weights[order[kept:]] = 0
+        weights /= weights.sum()
+    return weights
+
+
+def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
+    """Refuse settings that make no sense."""
+    if not 0 <= temperature < np.inf:
+        raise ConfigError(f"temperature must not be negative or infinite, got {temperature}")
+    if top_k < 0:
+        raise ConfigError(f"top_k must not be negative, got {top_k}")
+    if not 0 < top_p <= 1:
+        raise ConfigError(f"top_p must lie above 0 and not above 1, got {top_p}")
 
 
 def sample(
     step: Step,
     state: Any,
-    first: int,
+    first: Sequence[int],
+    limits: Limits,
     *,
-    max_length: int,
+    seeds: Sequence[int],
     temperature: float = 1.0,
     top_k: int = 0,
-    stop: int | None = None,
-    forbidden: Collection[int] = (),
-    generator: torch.Generator | None = None,
-) -> list[int]:
-    """Draw ids until `stop` comes or `max_length` of them are there.
+    top_p: float = 1.0,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    history: Sequence[Sequence[int]] | None = None,
+) -> list[list[int]]:
+    """Draw sequences side by side; each is what it would be alone. One step an id.
 
     Args:
         step: The model.
-        state: Where it starts from.
-        first: The id that came before; it is not returned.
-        max_length: How many ids to draw at most.
-        temperature: Divides the log-probabilities; 0 takes the likeliest id each time.
-        top_k: Draw from the k likeliest ids only; 0 for all.
-        stop: The id that ends a sequence; it is not returned.
-        forbidden: Ids never to draw.
-        generator: Where chance comes from.
+        state: Where it starts from, one row a sequence.
+        first: The id that came before each sequence; it is not returned.
+        limits: What the sequences keep to.
+        seeds: Of chance, one a sequence.
+        temperature: As `chances` has it.
+        top_k: As `chances` has it.
+        top_p: As `chances` has it.
+        prefixes: How each sequence must begin; part of what is returned.
+        history: What came before each sequence, for `limits.no_repeat`.
     """
-    if not 0 <= temperature < torch.inf:
-        raise ConfigError(f"temperature must not be negative or infinite, got {temperature}")
-    if max_length < 1 or top_k < 0:
-        raise ConfigError(
-            f"max_length must be positive and top_k not negative, got {max_length} and {top_k}"
-        )
-    drawn: list[int] = []
-    last = first
-    for _ in range(max_length):
-        scores, state = step(torch.tensor([last]), state)
-        scores = scores[0].float().cpu()
-        scores[list(forbidden)] = -torch.inf
-        if top_k:
-            best = scores.topk(min(top_k, len(scores)))
-            scores = torch.full_like(scores, -torch.inf).scatter(0, best.indices, best.values)
-        if temperature == 0:
-            last = int(scores.argmax())
-        else:
-            # From the likeliest down, so that a low temperature leaves no 0 / 0.
-            chances = torch.softmax((scores - scores.max()) / temperature, dim=0)
-            last = int(torch.multinomial(chances, 1, generator=generator))
-        if last == stop:
+    check_sampling(temperature, top_k, top_p)
+    if len(seeds) != len(first):
+        raise ConfigError(f"seeds must be one a sequence, {len(first)}, got {len(seeds)}")
+    draws = [np.random.default_rng(seed % (1 << 64)) for seed in seeds]
+
+    def choose(scores: Any, rows: Sequence[int]) -> list[int | None]:
+        if temperature == 0 or top_k == 1:
+            return _likeliest(scores)
+        found: list[int | None] = []
+        for log_probs, row in zip(as_array(scores), rows, strict=True):
+            shares = chances(log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
+            reached = np.cumsum(shares)
+            point = draws[row].random() * reached[-1]
+            drawn = int(np.searchsorted(reached, point, side="right"))
+            found.append(drawn if reached[-1] > 0 else None)
+        return found
+
+    return _decode(step, state, first, limits, choose, prefixes=prefixes, history=history)
+
+
+def greedy(
+    step: Step,
+    state: Any,
+    first: Sequence[int],
+    limits: Limits,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    history: Sequence[Sequence[int]] | None = None,
+) -> list[list[int]]:
+    """Take the likeliest id each time; the arguments are those of `sample`."""
+
+    def choose(scores: Any, _rows: Sequence[int]) -> list[int | None]:
+        return _likeliest(scores)
+
+    return _decode(step, state, first, limits, choose, prefixes=prefixes, history=history)
+
+
+def _likeliest(scores: Any) -> list[int | None]:
+    values, ids = largest(scores, 1)
+    pairs = zip(values[:, 0].tolist(), ids[:, 0].tolist(), strict=True)
+    return [id_ if value > -np.inf else None for value, id_ in pairs]
+
+
+def _decode(
+    step: Step,
+    state: Any,
+    first: Sequence[int],
+    limits: Limits,
+    choose: Callable[[Any, Sequence[int]], list[int | None]],
+    *,
+    prefixes: Sequence[Sequence[int]] | None,
+    history: Sequence[Sequence[int]] | None,
+) -> list[list[int]]:
+    """Go on until every sequence has stopped; those that have leave the batch."""
+    forced = check_rows("prefixes", prefixes, len(first))
+    before = check_rows("history", history, len(first))
+    limits.check_prefixes(forced)
+    decoded: list[list[int]] = [[] for _ in first]
+    rows, last = list(range(len(first))), [int(id_) for id_ in first]
+    for _ in range(limits.max_length):
+        if not rows:
             break
-        drawn.append(last)
-    return drawn
+        scores, state = step(np.array(last, np.int64), state)
+        scores = limits.applied(
+            scores,
+            [decoded[row] for row in rows],
+            [forced[row] for row in rows],
+            [before[row] for row in rows],
+        )
+        chosen = choose(scores, rows)
+        alive, last = [], []
+        for place, id_ in enumerate(chosen):
+            if id_ is not None and id_ != limits.stop:
+                alive.append(place)
+                last.append(id_)
+                decoded[rows[place]].append(id_)
+        if len(alive) < len(rows):
+            rows, state = [rows[place] for place in alive], reorder(state, alive)
+    return decoded

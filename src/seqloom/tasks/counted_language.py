@@ -7,7 +7,7 @@ import mmap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,25 @@ from seqloom.tasks.directory import (
     prepare_place,
     provenance,
 )
-from seqloom.tasks.language_engine import WINDOW, FitRequest, Fitted, Ids, origin
+from seqloom.tasks.language_engine import (
+    WINDOW,
+    FitRequest,
+    Fitted,
+    Floats,
+    Ids,
+    Reading,
+    origin,
+)
 from seqloom.tasks.spelling import Spelling
 from seqloom.text.vocabulary import Vocabulary
 
 STORE = "model.ngram"
+
+
+class CountedState(NamedTuple):
+    """The last words of each text that matter, as `NgramModel` has them."""
+
+    context: NDArray[np.uint32]  # (B, order)
 
 
 class CountedLanguage:
@@ -103,13 +117,16 @@ class CountedLanguage:
 
     def loss(self, ids: Ids) -> tuple[float, int]:
         """Read sentence by sentence; nothing is carried from one to the next."""
+        self._check_distribution()
+        found = self.model.perplexity(self._spelling.lines(ids))
+        return -found.log_prob, found.words
+
+    def _check_distribution(self) -> None:
         if not self.model.is_distribution:
             raise ConfigError(
                 f"a perplexity needs probabilities, got smoothing={self._config.smoothing!r}, "
                 "whose scores do not sum to 1; use score, or another smoothing"
             )
-        found = self.model.perplexity(self._spelling.lines(ids))
-        return -found.log_prob, found.words
 
     def log_probs(self, sequences: Sequence[Ids]) -> list[tuple[float, ...]]:
         """The natural log-probability of each id, sequence by sequence."""
@@ -122,46 +139,50 @@ class CountedLanguage:
             for ids in sequences
         ]
 
-    def next_ids(self, ids: Ids, k: int) -> list[tuple[int, float]]:
-        """The k likeliest ids after a sequence; ids of no probability are not among them."""
-        values = self._next(self._after(ids))
-        best = np.argsort(-values, kind="stable")[:k].tolist()
-        return [(id_, math.exp(values[id_])) for id_ in best if values[id_] > -math.inf]
+    def stream(self, ids: Ids, reading: Reading | None = None) -> tuple[Floats, Reading]:
+        """Read sentence by sentence; nothing is carried from one to the next."""
+        self._check_distribution()
+        # A sentence that has begun, or does not end here, is read word by word.
+        ends = np.flatnonzero(np.asarray(ids) == self._spelling.end)
+        first = 0
+        if reading is not None and int(reading.last[0]) != self._spelling.end:
+            first = int(ends[0]) + 1 if len(ends) else len(ids)
+        last = int(ends[-1]) + 1 if len(ends) else first
+        begun, reading = self._slowly(ids[:first], reading)
+        whole = np.empty(0)
+        if last > first:
+            lines = "".join(f"{line}\n" for line in self._spelling.lines(ids[first:last]))
+            found = self.model.score_lines(lines.encode("utf-8", "surrogateescape"), by_word=True)
+            whole, reading = found.values[found.orders > 0], None
+        rest, reading = self._slowly(ids[max(first, last) :], reading)
+        return np.concatenate([begun, whole, rest]), reading
 
-    def draw(
-        self,
-        ids: Ids,
-        *,
-        max_length: int,
-        temperature: float,
-        top_k: int,
-        forbidden: set[int],
-        seed: int,
-    ) -> list[int]:
-        """Ids drawn one by one after a sequence, until a sentence ends."""
-        if not 0 <= temperature < math.inf:
-            raise ConfigError(f"temperature must not be negative or infinite, got {temperature}")
-        if top_k < 0:
-            raise ConfigError(f"top_k must not be negative, got {top_k}")
-        chance = np.random.default_rng(seed % (1 << 64))
-        state, drawn = self._after(ids), list[int]()
-        for _ in range(max_length):
-            values = self._next(state)
-            values[list(forbidden)] = -math.inf
-            if top_k:
-                values[np.argsort(-values, kind="stable")[top_k:]] = -math.inf
-            id_ = _choose(values, temperature, chance)
-            if id_ is None or id_ == self._spelling.end:
-                break
-            drawn.append(id_)
-            state = self._step(state, id_)
-        return drawn
+    def _slowly(self, ids: Ids, reading: Reading | None) -> tuple[Floats, Reading]:
+        last, state = reading or self.read(np.array([[self._spelling.end]]))
+        found = np.empty(len(ids))
+        for place, id_ in enumerate(ids.tolist()):
+            values, state = self.step(last, state)
+            found[place], last = values[0, self._predicted(id_)], np.array([id_])
+        return found, Reading(last, state)
 
-    def _after(self, ids: Ids) -> NDArray[np.uint32]:
-        state = self.model.start()
-        for id_ in ids.tolist():
-            state = self._step(state, id_)
-        return state
+    def _predicted(self, id_: int) -> int:
+        return id_ if self._numbers[id_] >= 0 else self._spelling.unknown
+
+    def read(self, ids: NDArray[Any]) -> Reading:
+        """Read texts, all but the last id of each."""
+        states = []
+        for row in ids[:, :-1].tolist():
+            state = self.model.empty()
+            for id_ in row:
+                state = self._step(state, id_)
+            states.append(state)
+        return Reading(np.asarray(ids[:, -1], np.int64), CountedState(np.stack(states)))
+
+    def step(self, ids: NDArray[Any], state: CountedState) -> tuple[Floats, CountedState]:
+        """Read one more id of each text; ids that are never predicted have probability 0."""
+        after = [self._step(row, id_) for row, id_ in zip(state.context, ids.tolist(), strict=True)]
+        values = np.stack([self._next(row) for row in after])
+        return values, CountedState(np.stack(after))
 
     def _step(self, state: NDArray[np.uint32], id_: int) -> NDArray[np.uint32]:
         if id_ == self._spelling.end:
@@ -271,16 +292,3 @@ def _numbers(model: NgramModel, spelling: Spelling, store: Path) -> NDArray[np.i
     numbers[spelling.end] = EOS
     numbers[spelling.unknown] = UNK
     return numbers
-
-
-def _choose(
-    values: NDArray[np.float64], temperature: float, chance: np.random.Generator
-) -> int | None:
-    """An id by its log-probability, None if all have probability 0."""
-    best = values.max()
-    if best == -math.inf:
-        return None
-    if temperature == 0:
-        return int(values.argmax())
-    weights = np.exp((values - best) / temperature)
-    return int(chance.choice(len(weights), p=weights / weights.sum()))

@@ -1,8 +1,9 @@
 """What the language model estimator asks of whatever predicts its words.
 
 An engine knows ids, not text: the estimator reads text with a `TextPipeline`, numbers it with a
-`Vocabulary`, and hands the numbers on. There are two, networks (`neural_language`) and counts
-(`counted_language`); only the first imports torch.
+`Vocabulary`, and hands the numbers on. There are networks (`neural_language`), counts
+(`counted_language`), and what is made of fitted models: mixtures (`mixing`) and caches
+(`neural_cache`). Only networks and caches import torch.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.architectures import Architecture
+from seqloom.architectures import COMPOSITES, Architecture, import_place
 from seqloom.data.prepared import PrepareConfig, PreparedData
 from seqloom.tasks.corpus import TextSource, prepared_text
 from seqloom.tasks.directory import StoredModel
+from seqloom.tasks.reversal import turned
 from seqloom.text.pipeline import TextPipeline
 from seqloom.text.vocabulary import Vocabulary
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from seqloom.training import StepReport, TrainConfig
 
 Ids = NDArray[np.int32]
+Floats = NDArray[np.float64]
 WINDOW = 35  # the estimator's default: tokens a step of back-propagation through time
 
 
@@ -46,6 +49,7 @@ class FitRequest:
         place: The directory of the model, if there is to be one.
         resume: Whether to go on with an interrupted run in it.
         callbacks: Told how training goes.
+        reverse: Whether sentences are read from right to left.
     """
 
     architecture: Architecture
@@ -59,13 +63,17 @@ class FitRequest:
     place: Path | None
     resume: bool
     callbacks: Sequence[Callable[[StepReport], object]]
+    reverse: bool = False
 
     def prepared(self, folder: Path) -> tuple[PreparedData, PreparedData | None]:
         """The training and the validation text as numbers, in files under `folder`."""
         data = prepared_text(self.train, folder / "train", self.prepare)
-        if self.valid is None:
-            return data, None
-        return data, prepared_text(self.valid, folder / "valid", like=data)
+        valid = None
+        if self.valid is not None:
+            valid = prepared_text(self.valid, folder / "valid", like=data)
+        if self.reverse:
+            return turned(data), valid and turned(valid)
+        return data, valid
 
 
 class Fitted(NamedTuple):
@@ -90,6 +98,18 @@ class Fitted(NamedTuple):
     wait: Callable[[], None]
 
 
+class Reading(NamedTuple):
+    """How far texts were read: the last id of each, and the state before it.
+
+    Args:
+        last: (B,) ids, which the model has yet to see.
+        state: What `step` takes, one row a text; see `seqloom.decoding.Step`.
+    """
+
+    last: NDArray[np.int64]
+    state: Any
+
+
 class LanguageEngine(Protocol):
     """A fitted model over the ids of a vocabulary; sequences begin after a sentence's end."""
 
@@ -106,20 +126,26 @@ class LanguageEngine(Protocol):
     def log_probs(self, sequences: Sequence[Ids]) -> list[tuple[float, ...]]:
         """The natural log-probability of each id of each sequence, given those before it."""
 
-    def next_ids(self, ids: Ids, k: int) -> list[tuple[int, float]]:
-        """The k likeliest ids after a sequence, with their probabilities."""
+    def stream(self, ids: Ids, reading: Reading | None = None) -> tuple[Floats, Reading]:
+        """The log-probability of each id of a text read as `loss` reads it, and how far it got.
 
-    def draw(
-        self,
-        ids: Ids,
-        *,
-        max_length: int,
-        temperature: float,
-        top_k: int,
-        forbidden: set[int],
-        seed: int,
-    ) -> list[int]:
-        """Ids drawn one by one after a sequence, until a sentence ends."""
+        Args:
+            ids: The text, or a piece of it.
+            reading: Where to go on from; without one, a sentence has just ended.
+        """
+
+    def read(self, ids: NDArray[Any]) -> Reading:
+        """Read B texts (B, T) of at least one id each, nothing being known of what came before.
+
+        A text that begins with the end of a sentence begins a sentence.
+        """
+
+    def step(self, ids: NDArray[Any], state: Any) -> tuple[Any, Any]:
+        """Read one more id of each of B texts.
+
+        Returns:
+            The log-probability of every id that may come next (B, V), and the state to go on from.
+        """
 
     def config(self) -> dict[str, Any]:
         """The architecture's full configuration."""
@@ -140,6 +166,22 @@ class LanguageEngine(Protocol):
         """The engine of a model directory."""
 
 
+@runtime_checkable
+class HoldsModels(Protocol):
+    """An engine that is made of other language models, which are saved inside it."""
+
+    def parts(self) -> Mapping[str, Any]:
+        """The models, by the names of their directories."""
+
+
+@runtime_checkable
+class FillsBlanks(Protocol):
+    """An engine that sees both sides of a word."""
+
+    def fill_log_probs(self, left: Ids, right: Ids) -> Floats:
+        """The log-probability of every id (V,) between two sides of a sentence."""
+
+
 def origin(source: Any) -> str | None:
     """Where a text came from, for a model's provenance."""
     if source is None:
@@ -149,6 +191,9 @@ def origin(source: Any) -> str | None:
 
 def engine_class(architecture: Architecture) -> type[LanguageEngine]:
     """The engine of an architecture, imported now."""
+    if architecture in COMPOSITES:
+        composite: type[LanguageEngine] = import_place(architecture.model)
+        return composite
     if architecture.is_counted:
         from seqloom.tasks.counted_language import CountedLanguage
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
@@ -13,53 +12,26 @@ import numpy as np
 
 from seqloom.config import from_dict, to_dict
 from seqloom.data.prepared import PrepareConfig
-from seqloom.errors import ConfigError, DataError
-from seqloom.metrics import perplexity
+from seqloom.errors import ConfigError
+from seqloom.metrics import bits_per, perplexity
 from seqloom.tasks.corpus import TextSource, already_prepared, text_examples
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
 from seqloom.tasks.estimator import Estimator
+from seqloom.tasks.filling import Filling, fill
+from seqloom.tasks.generation import Writing, next_log_probs, write
 from seqloom.tasks.language_engine import WINDOW, FitRequest, Ids, LanguageEngine, engine_class
-from seqloom.tasks.notebook import html_words
+from seqloom.tasks.measuring import TextReader, measured
+from seqloom.tasks.parts import saved_parts
+from seqloom.tasks.rescoring import Rescored, rescore
+from seqloom.tasks.reversal import turn
+from seqloom.tasks.text_score import TextScore
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
+from seqloom.text.pipeline import Unit
 
 if TYPE_CHECKING:
     from seqloom.training import StepReport, TrainConfig
 
-SURPRISE = 12.0  # nats at which a word is shown in full red
 VOCABULARY, SUBWORD = "vocabulary.json", "subword.json"
-
-
-@dataclass(frozen=True)
-class TextScore:
-    """What a language model thinks of a text; it ends with the end-of-sentence word.
-
-    Args:
-        text: The text.
-        words: Its words.
-        log_probs: The natural logarithm of each word's probability, given those before it.
-        unknown: Which words the model does not know and scored as the unknown word.
-    """
-
-    text: str
-    words: tuple[str, ...]
-    log_probs: tuple[float, ...]
-    unknown: tuple[bool, ...]
-
-    @property
-    def total(self) -> float:
-        """The log-probability of the text."""
-        return math.fsum(self.log_probs)
-
-    @property
-    def perplexity(self) -> float:
-        """The perplexity a word, the end of the sentence counted as one."""
-        return perplexity(-self.total, len(self.log_probs))
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the words, the more surprising the redder."""
-        notes = [f"log-probability {value:.3f}" for value in self.log_probs]
-        shades = [min(1.0, -value / SURPRISE) for value in self.log_probs]
-        return html_words(self.words, shades, notes)
 
 
 class LanguageModel(Estimator):
@@ -77,6 +49,7 @@ class LanguageModel(Estimator):
         text: How text becomes words: a `TextConfig` or the part of one that differs.
         vocabulary: `min_count` and `max_size` of the vocabulary.
         window: Tokens a step of truncated back-propagation through time.
+        reverse: Whether to read sentences from right to left, each word from those after it.
         training: Settings of the loop; `batch.batch_size` is the number of parallel lanes.
         options: Settings of the architecture, such as `hidden_size` or `order`.
 
@@ -87,10 +60,11 @@ class LanguageModel(Estimator):
     """
 
     task: ClassVar[str] = "lm"
-    settings: ClassVar[tuple[str, ...]] = ("text", "vocabulary", "window", "training")
+    settings: ClassVar[tuple[str, ...]] = ("text", "vocabulary", "window", "reverse", "training")
     text: TextConfig | Mapping[str, Any] | None
     vocabulary: Mapping[str, Any] | None
     window: int
+    reverse: bool
     vocabulary_: Vocabulary
     pipeline_: TextPipeline
     engine_: LanguageEngine
@@ -102,11 +76,18 @@ class LanguageModel(Estimator):
         text: TextConfig | Mapping[str, Any] | None = None,
         vocabulary: Mapping[str, Any] | None = None,
         window: int = WINDOW,
+        reverse: bool = False,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
-            arch, options, text=text, vocabulary=vocabulary, window=window, training=training
+            arch,
+            options,
+            text=text,
+            vocabulary=vocabulary,
+            window=window,
+            reverse=reverse,
+            training=training,
         )
 
     def fit(
@@ -128,6 +109,8 @@ class LanguageModel(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
+        if not isinstance(self.reverse, bool):
+            raise ConfigError(f"reverse must be True or False, got {self.reverse!r}")
         place = None if out is None else Path(out)
         request = FitRequest(
             architecture=self.architecture,
@@ -141,6 +124,7 @@ class LanguageModel(Estimator):
             place=place,
             resume=resume,
             callbacks=callbacks,
+            reverse=self.reverse,
         )
         fitted = engine_class(self.architecture).fit(request)
         # Only now, so that a run that failed leaves the estimator as it was.
@@ -155,39 +139,56 @@ class LanguageModel(Estimator):
 
     # -- use -------------------------------------------------------------------------------------
 
-    def evaluate(self, data: TextSource) -> dict[str, float]:
-        """Return the perplexity of a text, every token of it scored.
+    def evaluate(self, data: TextSource, *, words: Unit | None = None) -> dict[str, float]:
+        r"""Measure the model on a text, every token of it predicted.
 
         A network reads the text as one stream; a counted model reads each sentence on its own.
+        With $L$ the loss in nats summed over all tokens, of which the end of each sentence is one:
+
+        $$PP = e^{L / \text{tokens}}, \quad PP_w = e^{L / \text{words}}, \quad
+        BPC = \frac{L}{\ln 2 \cdot \text{characters}}$$
+
+        Words and characters are counted on the text as it was given, with one more of each for
+        the end of every sentence, so that models with different units compare.
+
+        Args:
+            data: A file, "NAME:SPLIT" of a named data set, a prepared directory, or texts.
+            words: The unit that `word_perplexity` is a word of; by default the model's own if it
+                is "word" or "space", else "word".
 
         Returns:
             `perplexity`, `loss` (nats a token), `tokens`, and `unknown`, the share of tokens
-            that are unknown words.
+            that are unknown words; of a text that is not prepared, `word_perplexity` and
+            `bits_per_character` too.
         """
         self.require_fitted()
-        ids = self._stream(data)
-        loss, items = self.engine_.loss(ids)
+        prepared = already_prepared(data, self.vocabulary_)
+        sizes: dict[str, float] = {}
+        if prepared is not None:
+            ids: Ids = prepared.data.sequences["ids"].flat
+            ids = turn(ids, self.reader.end) if self.reverse else ids
+            loss, items = self.engine_.loss(ids)
+        else:
+            text = measured(text_examples(data), self.reader, words)
+            ids = text.ids
+            loss, items = self.engine_.loss(ids)
+            sizes = {
+                "word_perplexity": perplexity(loss, float(text.words.sum())),
+                "bits_per_character": bits_per(loss, float(text.characters.sum())),
+            }
         unk = self.vocabulary_[self.vocabulary_.specials.unk]
         return {
             "perplexity": perplexity(loss, items),
             "loss": loss / items,
             "tokens": float(items),
             "unknown": float((ids == unk).mean()),
+            **sizes,
         }
 
-    def _stream(self, data: TextSource) -> Ids:
-        prepared = already_prepared(data, self.vocabulary_)
-        if prepared is not None:
-            ids: Ids = prepared.data.sequences["ids"].flat
-            return ids
-        end = self.vocabulary_.specials.eos
-        encoded = [
-            self.vocabulary_.encode([*self.pipeline_.words(example.text), end])
-            for example in text_examples(data)
-        ]
-        if not encoded:
-            raise DataError("there must be a text to evaluate, got none")
-        return np.concatenate(encoded)
+    @property
+    def reader(self) -> TextReader:
+        """How text becomes ids."""
+        return TextReader(self.pipeline_, self.vocabulary_, self.reverse)
 
     @overload
     def score(self, texts: str) -> TextScore: ...
@@ -196,7 +197,8 @@ class LanguageModel(Estimator):
     def score(self, texts: str | list[str]) -> TextScore | list[TextScore]:
         """Return the log-probability of each word of a text, or of each of several texts.
 
-        Each text is scored on its own, as if a sentence had just ended before it.
+        Each text is scored on its own, as if a sentence had just ended before it. A word the model
+        does not know is scored as the unknown word, also where a text has no other.
         """
         self.require_fitted()
         if isinstance(texts, str):
@@ -206,58 +208,134 @@ class LanguageModel(Estimator):
 
     def _score(self, texts: Sequence[str]) -> list[TextScore]:
         specials = self.vocabulary_.specials
-        words = [[*self.pipeline_.words(text), specials.eos] for text in texts]
+        words = [[*self.reader.words(text), specials.eos] for text in texts]
         ids = [self.vocabulary_.encode(each) for each in words]
         unk = self.vocabulary_[specials.unk]
-        return [
-            TextScore(text, tuple(w), row, tuple((i == unk).tolist()))
-            for text, w, row, i in zip(texts, words, self.engine_.log_probs(ids), ids, strict=True)
-        ]
+        found = []
+        for text, own, row, each in zip(
+            texts, words, self.engine_.log_probs(ids), ids, strict=True
+        ):
+            unknown = (each == unk).tolist()
+            columns: tuple[list[Any], ...] = (own, list(row), unknown)
+            if self.reverse:  # back into the order of the text
+                columns = tuple([*column[-2::-1], column[-1]] for column in columns)
+            found.append(TextScore(text, *map(tuple, columns)))
+        return found
+
+    def perplexity(self, text: str) -> float:
+        """Return the perplexity of one text on its own, a word, its end counted as one."""
+        return self.score(text).perplexity
+
+    def next(self, prompt: str = "", k: int | None = None) -> list[tuple[str, float]]:
+        """Return the words that may come after a prompt with their probabilities, likeliest first.
+
+        With `reverse`, the words that may come before it. Words of probability 0 are left out.
+
+        Args:
+            prompt: The beginning of a sentence; empty for its first word. Of a prompt longer than
+                the model remembers (an n-gram, the window of a network), the last words count.
+            k: How many words; all if not given.
+        """
+        self.require_fitted()
+        if k is not None and k < 1:
+            raise ConfigError(f"k must be at least 1, got {k}")
+        logs = next_log_probs(self.engine_, self.reader.encode(prompt), self.reader.end)
+        best = np.argsort(-logs, kind="stable")[:k]
+        best = best[logs[best] > -np.inf]
+        return list(zip(self.vocabulary_.decode(best), np.exp(logs[best]).tolist(), strict=True))
 
     def generate(
         self,
         prompt: str = "",
         *,
         max_words: int = 50,
+        min_words: int = 0,
         temperature: float = 1.0,
         top_k: int = 0,
+        top_p: float = 1.0,
+        beam: int | None = None,
+        length_penalty: float = 0.0,
+        no_repeat: int = 0,
         seed: int = 0,
     ) -> str:
         """Go on from a prompt until a sentence ends; the prompt is part of what is returned.
 
+        With `reverse` the prompt is the end of the sentence, and what comes before it is written.
+        `seqloom.decoding` has the equations.
+
         Args:
             prompt: The beginning; empty for a new sentence.
             max_words: How many words to add at most.
+            min_words: How many words to add at least.
             temperature: Below 1 for likelier words, 0 for the likeliest each time.
             top_k: Choose among the k likeliest words only; 0 for all.
+            top_p: Choose among the likeliest words that together have this probability.
+            beam: Search for the likeliest text instead, this many texts kept alive.
+            length_penalty: Of the search: above 0 favours longer texts.
+            no_repeat: The length of runs of words that may occur only once, prompt included; 0 for
+                no such rule.
             seed: Of chance.
         """
         self.require_fitted()
-        if max_words < 1:
-            raise ConfigError(f"max_words must be at least 1, got {max_words}")
-        known = self.pipeline_.words(prompt)
-        specials = self.vocabulary_.specials
-        drawn = self.engine_.draw(
-            self.vocabulary_.encode(known),
-            max_length=max_words,
+        writing = Writing(
+            max_words=max_words,
+            min_words=min_words,
             temperature=temperature,
             top_k=top_k,
-            forbidden={self.vocabulary_[word] for word in specials.names() if word != specials.eos},
+            top_p=top_p,
+            beam=beam,
+            length_penalty=length_penalty,
+            no_repeat=no_repeat,
             seed=seed,
         )
-        return self.pipeline_.detokenize([*known, *self.vocabulary_.decode(drawn)])
+        known = self.reader.words(prompt)
+        specials = self.vocabulary_.specials
+        drawn = write(
+            self.engine_,
+            self.vocabulary_.encode(known),
+            writing,
+            end=self.reader.end,
+            forbidden={self.vocabulary_[word] for word in specials.names() if word != specials.eos},
+        )
+        words = [*known, *self.vocabulary_.decode(drawn)]
+        return self.pipeline_.detokenize(words[::-1] if self.reverse else words)
 
-    def next_words(self, prompt: str = "", k: int = 5) -> list[tuple[str, float]]:
-        """Return the k likeliest next words after a prompt, with their probabilities."""
+    def fill(
+        self, text: str, k: int = 5, *, right: LanguageModel | None = None, candidates: int = 200
+    ) -> list[Filling]:
+        """Return the k likeliest words for the blank `___` of a text; see `seqloom.tasks.filling`.
+
+        Args:
+            text: A sentence with one blank, which stands for one word.
+            k: How many words.
+            right: A model of the same words that was fitted with `reverse=True`.
+            candidates: How many words are tried in the whole sentence.
+        """
         self.require_fitted()
-        best = self.engine_.next_ids(self.vocabulary_.encode(self.pipeline_.words(prompt)), k)
-        words = self.vocabulary_.decode([id_ for id_, _ in best])
-        return list(zip(words, [chance for _, chance in best], strict=True))
+        return fill(self, text, k, right=right, candidates=candidates)
+
+    def rescore(
+        self,
+        lists: Sequence[Sequence[tuple[str, float]]],
+        *,
+        weight: float = 1.0,
+        length_bonus: float = 0.0,
+    ) -> list[list[Rescored]]:
+        """Reorder n-best lists, best first; see `seqloom.tasks.rescoring`.
+
+        Args:
+            lists: Of each input the candidates: a text and its score by another model (acoustic,
+                translation), a natural logarithm, the higher the better.
+            weight: Of this model's log-probability.
+            length_bonus: Added for each word.
+        """
+        self.require_fitted()
+        return rescore(self, lists, weight=weight, length_bonus=length_bonus)
 
     def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
         """For the command line: the likeliest next word of each line."""
         for line in lines:
-            ((word, chance),) = self.next_words(line, k=1)
+            ((word, chance),) = self.next(line, k=1)
             yield {"next": word, "probability": chance, "text": line}
 
     # -- saving ----------------------------------------------------------------------------------
@@ -274,7 +352,11 @@ class LanguageModel(Estimator):
             task=self.task,
             architecture=self.arch,
             config=self.engine_.config(),
-            settings={"text": to_dict(self.pipeline_.config), "window": self.window},
+            settings={
+                "text": to_dict(self.pipeline_.config),
+                "window": self.window,
+                "reverse": self.reverse,
+            },
             metrics=self.metrics_,
             provenance=self.provenance_,
         )
@@ -282,14 +364,21 @@ class LanguageModel(Estimator):
         if self.pipeline_.subword is not None:
             files[SUBWORD] = self.pipeline_.subword.to_bytes()
         numbers = sum(math.prod(shape) for shape in self.shapes().values())
-        return write_model(directory, header, self.engine_.weights(), files, numbers=numbers)
+        weights = self.engine_.weights()
+        with saved_parts(self.engine_) as models:
+            return write_model(directory, header, weights, files, models, numbers=numbers)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
         """Build the model a directory describes."""
         header = stored.header
         text = from_dict(TextConfig, header.settings["text"])
-        model = cls(header.architecture, text=text, window=header.settings["window"])
+        model = cls(
+            header.architecture,
+            text=text,
+            window=header.settings["window"],
+            reverse=header.settings.get("reverse", False),
+        )
         subword = SubwordTokenizer.load(stored.place / SUBWORD) if text.unit == "subword" else None
         model.pipeline_ = TextPipeline(text, subword=subword)
         model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)

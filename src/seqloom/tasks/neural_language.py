@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqloom.architectures import Architecture, load_model_class
 from seqloom.config import to_dict
 from seqloom.data.prepared import PreparedData
 from seqloom.data.windows import Windows
-from seqloom.decoding import sample
 from seqloom.errors import ConfigError, DataError, SeqloomError
 from seqloom.nn.masking import lengths_to_mask
 from seqloom.tasks.corpus import working_folder
@@ -25,7 +26,7 @@ from seqloom.tasks.directory import (
     provenance,
 )
 from seqloom.tasks.estimator import tensor_shapes
-from seqloom.tasks.language_engine import FitRequest, Fitted, Ids, origin
+from seqloom.tasks.language_engine import FitRequest, Fitted, Floats, Ids, Reading, origin
 from seqloom.tasks.language_objective import LanguageModelObjective, set_word_counts, stream_loss
 from seqloom.text.vocabulary import Vocabulary
 
@@ -111,49 +112,37 @@ class NeuralLanguage:
         return [tuple(row.tolist()) for row in log_probs.split(lengths.tolist())]
 
     @torch.no_grad()
-    def next_ids(self, ids: Ids, k: int) -> list[tuple[int, float]]:
-        """The k likeliest ids after a sequence, with their probabilities."""
-        last, state = self._after(ids)
-        log_probs, _ = self._step(torch.tensor([last]), state)
-        best = log_probs[0].topk(min(k, log_probs.shape[1]))
-        return list(zip(best.indices.tolist(), best.values.exp().tolist(), strict=True))
+    def stream(self, ids: Ids, reading: Reading | None = None) -> tuple[Floats, Reading]:
+        """Read as one stream, the state carried from sentence to sentence."""
+        last, state = (self.end, None) if reading is None else (int(reading.last[0]), reading.state)
+        text = self._tensor(np.concatenate([[last], ids]))[None]  # (1, T + 1)
+        found = []
+        for begin in range(0, len(ids), EVALUATION_WINDOW):
+            piece = text[:, begin : begin + EVALUATION_WINDOW + 1]
+            output = self.model(piece[:, :-1], None, state)
+            logs = self.model.output.target_log_probs(output.features[0], piece[0, 1:])
+            found.append(logs.double().cpu().numpy())
+            state = output.state
+        state = self.model.initial_state(1) if state is None else state
+        return np.concatenate([np.empty(0), *found]), Reading(text[:, -1].cpu().numpy(), state)
 
     @torch.no_grad()
-    def draw(
-        self,
-        ids: Ids,
-        *,
-        max_length: int,
-        temperature: float,
-        top_k: int,
-        forbidden: set[int],
-        seed: int,
-    ) -> list[int]:
-        """Ids drawn one by one after a sequence, until a sentence ends."""
-        last, state = self._after(ids)
-        return sample(
-            self._step,
-            state,
-            last,
-            max_length=max_length,
-            temperature=temperature,
-            top_k=top_k,
-            stop=self.end,
-            forbidden=forbidden,
-            generator=torch.Generator().manual_seed(seed),
-        )
+    def read(self, ids: NDArray[Any]) -> Reading:
+        """Read texts in one go, all but the last id of each."""
+        state = self.model.initial_state(len(ids))
+        if ids.shape[1] > 1:
+            state = self.model(self._tensor(ids[:, :-1]), None, state).state
+        return Reading(np.asarray(ids[:, -1], np.int64), state)
 
-    def _after(self, ids: Ids) -> tuple[int, Any]:
-        """The last id and the state before it, once the network has read all but that one."""
-        last, state = self.end, self.model.initial_state(1)
-        if len(ids):
-            read = torch.tensor([[last, *ids[:-1].tolist()]])
-            last, state = int(ids[-1]), self.model(read, None, state).state
-        return last, state
-
-    def _step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-        output = self.model(ids[:, None], None, state)
+    @torch.no_grad()
+    def step(self, ids: NDArray[Any], state: Any) -> tuple[Tensor, Any]:
+        """Read one more id of each text."""
+        output = self.model(self._tensor(ids)[:, None], None, state)
         return self.model.output.log_probs(output.features[:, -1]), output.state
+
+    def _tensor(self, ids: NDArray[Any]) -> Tensor:
+        device = next(self.model.parameters()).device
+        return torch.as_tensor(np.asarray(ids, np.int64), device=device)
 
     # -- saving ----------------------------------------------------------------------------------
 
@@ -210,6 +199,7 @@ def _train(
     facts = {
         "model": to_dict(config),
         "window": request.window,
+        "reverse": request.reverse,
         "vocabulary": vocabulary.hash,
         "train_tokens": len(data.data.sequences["ids"].flat),
         "valid_tokens": None if valid is None else len(valid.data.sequences["ids"].flat),
