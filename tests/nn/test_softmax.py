@@ -356,7 +356,7 @@ def test_training_losses_are_the_equations(name, features, targets):
             z = sum(math.exp(scores[row, v]) / q[v] for v in [word, *drawn]) / 6
             expected += math.log(z) - scores[row, word]
             continue
-        noise = 5 * V * q  # k Z_0 q
+        noise = 5 * q
         expected -= math.log(1 / (1 + noise[word] / math.exp(scores[row, word])))
         for v in drawn:
             expected -= math.log(1 - 1 / (1 + noise[v] / math.exp(scores[row, v])))
@@ -391,9 +391,16 @@ def test_the_optimum_is_the_true_distribution(kind, proposal):
             layer.train()
     found = (mean / taken).softmax(dim=0)
     assert_close(found, truth, atol=0.02, rtol=0.08)
-    if kind is NCESoftmax:  # it learns to be normalized, to V
+    if kind is NCESoftmax:  # it learns to be normalized
         total = (layer.weight[:, 0] + layer.bias).exp().sum().item()
-        assert total == pytest.approx(words, rel=0.2)
+        assert total == pytest.approx(1, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["sampled", "nce"])
+def test_training_begins_with_the_proposal(name):
+    layer = made(name)
+    found = layer.log_probs(torch.zeros(1, D, dtype=torch.float64))[0]
+    assert_close(found, layer.proposal.log_q())
 
 
 def test_a_sampled_loss_nears_the_cross_entropy(features, targets):

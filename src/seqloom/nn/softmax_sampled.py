@@ -86,7 +86,8 @@ class SampledSoftmax(nn.Module):
     Paper: Bengio and Senecal (2008), "Adaptive Importance Sampling to Accelerate Training of a
     Neural Probabilistic Language Model"; Jean et al. (2015), "On Using Very Large Target
     Vocabulary for Neural Machine Translation", section 3.
-    Differs from the papers: q is fixed, and draws are shared by a batch.
+    Differs from the papers: q is fixed, and draws are shared by a batch. The bias begins at log q,
+    since that of a rare word is seldom moved.
     Parameters: as `FullSoftmax`; counts = proposal.counts.
 
     Args:
@@ -109,12 +110,14 @@ class SampledSoftmax(nn.Module):
         self.in_features, self.vocab_size, self.samples = in_features, vocab_size, samples
         bound = 1 / math.sqrt(in_features)
         self.weight = nn.Parameter(torch.empty(vocab_size, in_features).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(vocab_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(vocab_size))
         self.proposal = Proposal(proposal, vocab_size)
+        begin_at_proposal(self.bias, self.proposal)
 
     def set_counts(self, counts: Int[Tensor, " V"]) -> None:
-        """Draw words by how often each occurs."""
+        """Draw words by how often each occurs; the bias begins anew at log q."""
         self.proposal.set_counts(counts)
+        begin_at_proposal(self.bias, self.proposal)
 
     def tie(self, embedding: nn.Embedding) -> None:
         """Share the weights of word vectors."""
@@ -150,16 +153,15 @@ class NCESoftmax(nn.Module):
     r"""A softmax trained to tell the words of the text from words drawn from a noise distribution.
 
     $$\ell = -\log \sigma(\Delta_w) - \sum_{v \in S} \log(1 - \sigma(\Delta_v)), \quad
-    \Delta_v = s_v - \log Z_0 - \log(k\, q(v)), \quad s_v = W_v x + b_v$$
+    \Delta_v = s_v - \log(k\, q(v)), \quad s_v = W_v x + b_v$$
 
     over the target w and k words S drawn from q with replacement, the same for all rows of a batch.
-    No normalizer is computed in training: the scores learn to have the normalizer $Z_0$. In
-    evaluation they are normalized exactly. The loss is no cross-entropy, so the training loss that
-    is reported does not compare with that of other layers.
+    No normalizer is computed in training: the scores learn to have the normalizer 1, which a bias
+    of log q begins with. In evaluation they are normalized exactly. The loss is no cross-entropy,
+    so the training loss that is reported does not compare with that of other layers.
     Paper: Mnih and Teh (2012), "A fast and simple algorithm for training neural probabilistic
     language models", ICML, equations 8 to 12.
-    Differs from the paper: $Z_0 = V$ and not 1, which is what scores near 0 begin with; noise
-    shared by a batch.
+    Differs from the paper: noise shared by a batch.
     Parameters: as `FullSoftmax`; counts = proposal.counts.
 
     Args:
@@ -182,12 +184,14 @@ class NCESoftmax(nn.Module):
         self.in_features, self.vocab_size, self.samples = in_features, vocab_size, samples
         bound = 1 / math.sqrt(in_features)
         self.weight = nn.Parameter(torch.empty(vocab_size, in_features).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(vocab_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(vocab_size))
         self.proposal = Proposal(proposal, vocab_size)
+        begin_at_proposal(self.bias, self.proposal)
 
     def set_counts(self, counts: Int[Tensor, " V"]) -> None:
-        """Draw noise by how often each word occurs."""
+        """Draw noise by how often each word occurs; the bias begins anew at log q."""
         self.proposal.set_counts(counts)
+        begin_at_proposal(self.bias, self.proposal)
 
     def tie(self, embedding: nn.Embedding) -> None:
         """Share the weights of word vectors."""
@@ -199,9 +203,8 @@ class NCESoftmax(nn.Module):
             return -self.target_log_probs(features, targets).sum()
         drawn, log_q = self.proposal.draw(self.samples), self.proposal.log_q()
         own, others = sampled_scores(features, targets.long(), drawn, self.weight, self.bias)
-        known = math.log(self.vocab_size) + math.log(self.samples)  # log(Z_0 k)
-        real = own - known - log_q[targets.long()].to(own.dtype)
-        noise = others - known - log_q[drawn].to(own.dtype)
+        log_noise = (math.log(self.samples) + log_q).to(own.dtype)  # log(k q)
+        real, noise = own - log_noise[targets.long()], others - log_noise[drawn]
         return functional.softplus(-real).sum() + functional.softplus(noise).sum()
 
     def target_log_probs(
@@ -219,6 +222,12 @@ def check_samples(samples: int) -> None:
     """Refuse to draw nothing."""
     if samples < 1:
         raise ConfigError(f"samples must be at least 1, got {samples}")
+
+
+@torch.no_grad()
+def begin_at_proposal(bias: nn.Parameter, proposal: Proposal) -> None:
+    """Set a bias so that with features of 0 the softmax is the proposal."""
+    bias.copy_(proposal.log_q())
 
 
 def sampled_scores(
