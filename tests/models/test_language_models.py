@@ -22,6 +22,7 @@ from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig, state_ty
 from seqloom.ngram import config, estimation
 from seqloom.ngram.config import NgramConfig
 from seqloom.nn.cells import CELLS
+from test_attention_models import CASES as ATTENTION_CASES
 
 Array = NDArray[np.float64]
 
@@ -254,7 +255,7 @@ def test_contract(case, contract, tmp_path):
 
 
 def test_every_language_model_of_the_table_has_a_case():
-    cases = {False: CASES, True: COUNTED}
+    cases = {False: [*CASES, *ATTENTION_CASES], True: COUNTED}
     for entry in architectures("lm"):
         assert entry.name in {case.arch for case in cases[entry.is_counted]}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -12,11 +12,13 @@ from torch.nn import functional
 from seqloom.errors import ConfigError, one_of
 from seqloom.nn.attention import KeyValues, MultiHeadAttention
 
+Norm = Literal["pre", "post"]
+NORMS = ("pre", "post")
+Activation = Literal["gelu", "relu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "relu": functional.relu,
 }
-NORMS = ("pre", "post")
 
 
 class BlockOutput(NamedTuple):
@@ -54,8 +56,8 @@ class TransformerBlock(nn.Module):
         num_heads: int,
         *,
         hidden_size: int = 0,
-        norm: str = "pre",
-        activation: str = "gelu",
+        norm: Norm = "pre",
+        activation: Activation = "gelu",
         dropout: float = 0.0,
         rotary: bool = False,
     ) -> None:
