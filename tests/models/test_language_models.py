@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from test_attention_models import CASES as ATTENTION_CASES
 from torch import nn
 from torch.testing import assert_close
 
@@ -22,7 +23,6 @@ from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig, state_ty
 from seqloom.ngram import config, estimation
 from seqloom.ngram.config import NgramConfig
 from seqloom.nn.cells import CELLS
-from test_attention_models import CASES as ATTENTION_CASES
 
 Array = NDArray[np.float64]
 

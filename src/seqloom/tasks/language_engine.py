@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +162,7 @@ class LanguageEngine(Protocol):
     @classmethod
     def restore(
         cls, architecture: Architecture, config: Any, vocabulary: Vocabulary, stored: StoredModel
-    ) -> Self:
+    ) -> LanguageEngine:
         """The engine of a model directory."""
 
 

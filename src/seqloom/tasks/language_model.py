@@ -19,7 +19,14 @@ from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_mode
 from seqloom.tasks.estimator import Estimator
 from seqloom.tasks.filling import Filling, fill
 from seqloom.tasks.generation import Writing, next_log_probs, write
-from seqloom.tasks.language_engine import WINDOW, FitRequest, Ids, LanguageEngine, engine_class
+from seqloom.tasks.language_engine import (
+    WINDOW,
+    FillsBlanks,
+    FitRequest,
+    Ids,
+    LanguageEngine,
+    engine_class,
+)
 from seqloom.tasks.measuring import TextReader, measured
 from seqloom.tasks.parts import saved_parts
 from seqloom.tasks.rescoring import Rescored, rescore
@@ -45,7 +52,8 @@ class LanguageModel(Estimator):
     `callbacks` and a `window` other than the default are refused.
 
     Args:
-        arch: "ngram", "nnlm", "rnn", "lstm", "gru", "peephole", or "recurrent" with any `cell`.
+        arch: "ngram", "nnlm", "rnn", "lstm", "gru", "peephole", "recurrent" with any `cell`,
+            "attention", "cnn" or "transformer"; `objective="masked"` of the last restores words.
         text: How text becomes words: a `TextConfig` or the part of one that differs.
         vocabulary: `min_count` and `max_size` of the vocabulary.
         window: Tokens a step of truncated back-propagation through time.
@@ -151,6 +159,9 @@ class LanguageModel(Estimator):
         Words and characters are counted on the text as it was given, with one more of each for
         the end of every sentence, so that models with different units compare.
 
+        A masked model sees both sides of what it predicts; the same of it is `pseudo_perplexity`
+        (see `seqloom.tasks.masked_objective`), which does not compare with a perplexity.
+
         Args:
             data: A file, "NAME:SPLIT" of a named data set, a prepared directory, or texts.
             words: The unit that `word_perplexity` is a word of; by default the model's own if it
@@ -159,7 +170,7 @@ class LanguageModel(Estimator):
         Returns:
             `perplexity`, `loss` (nats a token), `tokens`, and `unknown`, the share of tokens
             that are unknown words; of a text that is not prepared, `word_perplexity` and
-            `bits_per_character` too.
+            `bits_per_character` too. Of a masked model, `pseudo_perplexity` in place of the three.
         """
         self.require_fitted()
         prepared = already_prepared(data, self.vocabulary_)
@@ -177,8 +188,11 @@ class LanguageModel(Estimator):
                 "bits_per_character": bits_per(loss, float(text.characters.sum())),
             }
         unk = self.vocabulary_[self.vocabulary_.specials.unk]
+        name = "perplexity"
+        if isinstance(self.engine_, FillsBlanks):
+            name, sizes = "pseudo_perplexity", {}
         return {
-            "perplexity": perplexity(loss, items),
+            name: perplexity(loss, items),
             "loss": loss / items,
             "tokens": float(items),
             "unknown": float((ids == unk).mean()),

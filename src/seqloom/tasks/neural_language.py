@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,8 +26,18 @@ from seqloom.tasks.directory import (
     provenance,
 )
 from seqloom.tasks.estimator import tensor_shapes
-from seqloom.tasks.language_engine import FitRequest, Fitted, Floats, Ids, Reading, origin
+from seqloom.tasks.language_engine import (
+    FitRequest,
+    Fitted,
+    Floats,
+    Ids,
+    LanguageEngine,
+    Reading,
+    origin,
+)
 from seqloom.tasks.language_objective import LanguageModelObjective, set_word_counts, stream_loss
+from seqloom.tasks.masked_language import MaskedLanguage
+from seqloom.tasks.masked_objective import MaskedObjective
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -73,7 +83,7 @@ class NeuralLanguage:
             raise
         vocabulary = data.vocabularies["words"]
         return Fitted(
-            engine=cls(model.cpu(), vocabulary),
+            engine=engine_of(model.cpu(), vocabulary),
             vocabulary=vocabulary,
             pipeline=data.pipeline,
             metrics={f"valid_{name}": value for name, value in result.metrics.items()},
@@ -166,7 +176,7 @@ class NeuralLanguage:
     @classmethod
     def restore(
         cls, architecture: Architecture, config: Any, vocabulary: Vocabulary, stored: StoredModel
-    ) -> Self:
+    ) -> LanguageEngine:
         """The network of a model directory."""
         if config.vocab_size != len(vocabulary):
             raise DataError(
@@ -175,7 +185,17 @@ class NeuralLanguage:
             )
         model = load_model_class(architecture)(config)
         load_weights(model, stored)
-        return cls(model.eval(), vocabulary)
+        return engine_of(model.eval(), vocabulary)
+
+
+def is_masked(model: Any) -> bool:
+    """Whether a network restores words from both sides."""
+    return getattr(model.config, "objective", "causal") == "masked"
+
+
+def engine_of(model: Any, vocabulary: Vocabulary) -> LanguageEngine:
+    """The engine of a network, by what it is trained for."""
+    return (MaskedLanguage if is_masked(model) else NeuralLanguage)(model, vocabulary)
 
 
 def _check_settings(request: FitRequest, training: TrainConfig) -> None:
@@ -208,9 +228,8 @@ def _train(
         torch.manual_seed(training.seed)
         model = load_model_class(request.architecture)(config)
         set_word_counts(model, data)
-        objective = LanguageModelObjective(
-            model, data, valid, lanes=training.batch.batch_size, window=request.window
-        )
+        kind = MaskedObjective if is_masked(model) else LanguageModelObjective
+        objective = kind(model, data, valid, lanes=training.batch.batch_size, window=request.window)
         result = train(
             model,
             objective,
