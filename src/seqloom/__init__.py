@@ -12,17 +12,21 @@ if TYPE_CHECKING:
     from seqloom.tasks.classifier import Classifier as Classifier
     from seqloom.tasks.language_model import LanguageModel as LanguageModel
     from seqloom.tasks.loading import load as load
+    from seqloom.tasks.mixing import mix as mix
+    from seqloom.tasks.neural_cache import with_cache as with_cache
     from seqloom.tasks.regressor import Regressor as Regressor
 
 __version__ = "0.1.0"
 
-__all__ = ["Classifier", "LanguageModel", "Regressor", "__version__", "load"]
+__all__ = ["Classifier", "LanguageModel", "Regressor", "__version__", "load", "mix", "with_cache"]
 
 _PLACES = {
     "Classifier": "seqloom.tasks.classifier:Classifier",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
     "Regressor": "seqloom.tasks.regressor:Regressor",
     "load": "seqloom.tasks.loading:load",
+    "mix": "seqloom.tasks.mixing:mix",
+    "with_cache": "seqloom.tasks.neural_cache:with_cache",
 }
 
 

@@ -244,7 +244,17 @@ def _fit(union: _Union, said: Sequence[_Said], source: TextSource, place: Worksp
             "held_out must hold a word that a model gives a probability, got none in "
             f"{len(ids)} words and marks; give a text like those of the models"
         )
-    weights = np.full(len(said), 1 / len(said))
+    return fit_shares(probs)
+
+
+def fit_shares(probs: Reals) -> list[float]:
+    """The weights of a mixture that make a text most probable, from equal ones on, by EM.
+
+    Args:
+        probs: (M, T) the probability of each word of the text by each model; every word must have
+            one by some model.
+    """
+    weights = np.full(len(probs), 1 / len(probs))
     for _ in range(_ROUNDS):
         moved = weights * (probs / (weights @ probs)).mean(1)
         still = np.abs(moved - weights).max() < _STILL
