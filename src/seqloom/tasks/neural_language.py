@@ -150,6 +150,12 @@ class NeuralLanguage:
         output = self.model(self._tensor(ids)[:, None], None, state)
         return self.model.output.log_probs(output.features[:, -1]), output.state
 
+    @torch.no_grad()
+    def features(self, ids: NDArray[Any], state: Any) -> tuple[Tensor, Any]:
+        """What the output layer reads (B, T, H) of texts read on from a state."""
+        output = self.model(self._tensor(ids), None, state)
+        return output.features, output.state
+
     def _tensor(self, ids: NDArray[Any]) -> Tensor:
         device = next(self.model.parameters()).device
         return torch.as_tensor(np.asarray(ids, np.int64), device=device)
