@@ -30,7 +30,7 @@ from seqloom.metrics import perplexity
 from seqloom.models.outputs import SOFTMAXES
 from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig
 from seqloom.tasks.corpus import prepared_text
-from seqloom.tasks.language_objective import LanguageModelObjective, set_word_counts, stream_loss
+from seqloom.tasks.language_objective import LanguageModelObjective, inform_model, stream_loss
 from seqloom.text import TextConfig
 from seqloom.training import OptimizerConfig, StepReport, TrainConfig, train
 from seqloom.training.config import ScheduleConfig
@@ -60,7 +60,7 @@ def run(
         samples=given.samples,
     )
     model = RecurrentLM(config)
-    set_word_counts(model, data)
+    inform_model(model, data)
     objective = LanguageModelObjective(
         model, data, None, lanes=sizes["lanes"], window=sizes["window"]
     )
@@ -78,9 +78,9 @@ def run(
     settings = TrainConfig(
         epochs=1000,
         max_steps=given.steps,
-        optimizer=OptimizerConfig(name="adam", rate=2e-3),
+        optimizer=OptimizerConfig(name=given.optimizer, rate=given.rate),
         schedule=ScheduleConfig(name="cosine"),
-        clip_norm=1.0,
+        clip_norm=0.25,
         device=given.device,
         log_every=given.steps // PARTS,
     )
@@ -97,6 +97,8 @@ def main() -> None:
     parser.add_argument("--device", choices=list(SIZES), default="cpu")
     parser.add_argument("--steps", type=int, help="updates; by default what takes minutes")
     parser.add_argument("--samples", type=int, default=1024)
+    parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+    parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--only", nargs="+", choices=SOFTMAXES, default=list(SOFTMAXES))
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
@@ -118,7 +120,8 @@ def main() -> None:
             "",
             f"{date.today()}, {where}, torch {torch.__version__}, float32. LSTM of "
             f"{sizes['layers']} x {sizes['hidden']}, {len(data.vocabularies['words'])} words, "
-            f"{sizes['lanes']} x {sizes['window']} words an update, {given.steps} updates of Adam, "
+            f"{sizes['lanes']} x {sizes['window']} words an update, {given.steps} updates of "
+            f"{given.optimizer} from {given.rate:g} down to 0, gradients clipped to 0.25, "
             f"{given.samples} samples.",
             "",
             "| output layer | ms an update | over full | weights | valid perplexity |",

@@ -16,6 +16,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from contracts import COUNTED_CONTRACTS, LM_CONTRACTS, CountedCase, LMCase, V, Weights, log_probs
+from seqloom import LanguageModel
 from seqloom.architectures import architectures
 from seqloom.errors import BackendError, ConfigError
 from seqloom.models.nnlm import NNLM, NNLMConfig
@@ -231,6 +232,7 @@ CASES = [
     LMCase("nnlm", bengio, {"order": 3, "embed_size": 3, "hidden_size": 4, "direct": True}),
     LMCase("nnlm", bengio, {"order": 3, "embed_size": 3, "hidden_size": 0, "direct": True}),
     LMCase("nnlm", bengio, {"order": 2, "embed_size": 2, "hidden_size": 3}),
+    LMCase("nnlm", bengio, {"order": 4, "embed_size": 2, "hidden_size": 3, "unknown": "average"}),
     LMCase("nnlm", bengio_features, {"order": 3, "embed_size": 2, "softmax": "hierarchical"}),
     LMCase("nnlm", bengio_features, {"hidden_size": 4, "softmax": "adaptive", "cutoffs": [2]}),
     LMCase("rnn", recurrent, {"hidden_size": 4, "num_layers": 1}),
@@ -394,6 +396,7 @@ BAD: list[tuple[type, dict[str, Any], str]] = [
     (NNLMConfig, {"hidden_size": -1}, "hidden_size not negative, got 11, 100 and -1"),
     (NNLMConfig, {"hidden_size": 0}, "hidden_size 0 leaves nothing.*direct=true"),
     (NNLMConfig, {"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+    (NNLMConfig, {"unknown": "mean"}, "unknown 'mean'.*known: average, word"),
     (NNLMConfig, {"softmax": "hierarchic"}, "softmax 'hierarchic'; did you mean 'hierarchical'"),
     (NNLMConfig, {"softmax": "sampled", "samples": 0}, "samples must be at least 1, got 0"),
     (RecurrentLMConfig, {"cutoffs": (3, 2)}, r"cutoffs must be positive and .*got \[3, 2\]"),
@@ -438,6 +441,86 @@ def test_settings_draw_nothing_at_random():
     before = torch.get_rng_state()
     RecurrentLMConfig(vocab_size=V)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def bengio_unknown(weights: Weights, ids: list[int], config: NNLMConfig, unknown: int) -> Array:
+    """The log-probabilities after each id, unknown words in the context replaced one by one."""
+    known, cut = weights["embedding.weight"], config.hidden_size
+
+    def scores(vectors: list[Array]) -> Array:
+        x = np.concatenate(vectors[len(vectors) - config.order + 1 :])
+        hidden = np.tanh(weights["hidden.bias"] + weights["hidden.weight"] @ x)
+        output = weights["output.weight"]
+        return log_softmax(weights["output.bias"] + output[:, :cut] @ hidden + output[:, cut:] @ x)
+
+    vectors, rows = [known[0]] * (config.order - 1), []
+    for word in ids:
+        vector = known[word]
+        if word == unknown:
+            p = np.exp(scores(vectors))
+            p[unknown] = 0
+            vector = sum(p[i] * known[i] for i in range(len(known))) / p.sum()
+        vectors.append(vector)
+        rows.append(scores(vectors))
+    return np.stack(rows)
+
+
+AVERAGE = {"order": 3, "embed_size": 4, "hidden_size": 5, "direct": True, "unknown": "average"}
+
+
+def test_an_unknown_word_is_the_mean_of_what_was_expected():
+    unknown = 7
+    torch.manual_seed(0)
+    model = NNLM(NNLMConfig(vocab_size=V, **AVERAGE)).double().eval()
+    nn.init.normal_(model.embedding.weight)
+    model.set_unknown(unknown)
+    weights = {name: weight.detach().numpy() for name, weight in model.named_parameters()}
+    ids = torch.tensor(
+        [[3, 7, 7, 2, 7, 1, 1, 1], [7, 1, 2, 3, 4, 5, 7, 7], [1, 2, 3, 4, 5, 6, 8, 9]]
+    )
+    found = log_probs(model, ids)
+    for row, line in zip(ids.tolist(), found, strict=True):
+        assert_close(line, torch.from_numpy(bengio_unknown(weights, row, model.config, unknown)))
+    # Step by step, the vectors go along with the state; so do they where rows are shorter.
+    state = model.initial_state(3)
+    for t in range(8):
+        output = model(ids[:, t : t + 1], None, state)
+        state = output.state
+        assert_close(model.output.log_probs(output.features[:, 0]), found[:, t])
+    short = model(ids[:, :5], torch.tensor([2, 5, 0])).state
+    after = model(ids[:2, 5:6].fill_(4), None, type(short)(*(part[:2] for part in short)))
+    for row, read in enumerate(([3, 7, 4], [7, 1, 2, 3, 4, 4])):
+        expected = bengio_unknown(weights, read, model.config, unknown)[-1]
+        own = model.output.log_probs(after.features[row : row + 1, 0])[0]
+        assert_close(own, torch.from_numpy(expected))
+
+
+def test_in_training_an_unknown_word_is_a_word():
+    torch.manual_seed(0)
+    model = NNLM(NNLMConfig(vocab_size=V, **AVERAGE))
+    plain = NNLM(NNLMConfig(vocab_size=V, **{**AVERAGE, "unknown": "word"}))
+    model.set_unknown(7)
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if k != "unknown"})
+    ids = torch.tensor([[3, 7, 7, 2]])
+    assert_close(model(ids).features, plain(ids).features)
+    model.eval()
+    plain.eval()
+    assert not torch.equal(model(ids).features, plain(ids).features)
+
+
+def test_a_fitted_model_averages_for_unknown_words():
+    texts = ["the cat sat", "a dog sat on the mat", "the dog ran"] * 3
+    training = {"epochs": 2, "batch": {"batch_size": 2}, "device": "cpu"}
+    model = LanguageModel("nnlm", window=4, training=training, **AVERAGE).fit(texts)
+    weights = {
+        name: weight.detach().double().numpy() for name, weight in model.model_.named_parameters()
+    }
+    vocabulary = model.vocabulary_
+    words = ["the", "zebra", "sat", "</s>"]
+    read = [vocabulary[word] for word in ["</s>", *words[:-1]]]
+    lines = bengio_unknown(weights, read, model.model_.config, vocabulary["<unk>"])
+    expected = [line[vocabulary[word]] for line, word in zip(lines, words, strict=True)]
+    assert model.score("the zebra sat").log_probs == pytest.approx(expected, rel=1e-5)
 
 
 def test_an_nnlm_sees_no_further_than_its_order():

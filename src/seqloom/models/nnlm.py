@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from seqloom.errors import ConfigError
+from seqloom.errors import ConfigError, one_of
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput, OutputOptions
+
+UnknownWords = Literal["word", "average"]
+UNKNOWN = ("word", "average")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,9 @@ class NNLMConfig(OutputOptions):
         hidden_size: Units of the hidden layer; 0 leaves it out, which needs `direct`.
         direct: Whether the features also reach the output directly.
         dropout: Share of features and hidden units dropped in training.
+        unknown: What an unknown word in the context looks like once the model is trained: "word"
+            takes the vector it was given in training, as for any other word; "average" the mean of
+            the known words' vectors, weighted by what the model expects in its place.
     """
 
     vocab_size: int
@@ -33,6 +39,7 @@ class NNLMConfig(OutputOptions):
     hidden_size: int = 200
     direct: bool = False
     dropout: float = 0.0
+    unknown: UnknownWords = "word"
 
     def __post_init__(self) -> None:
         if self.order < 2:
@@ -47,6 +54,8 @@ class NNLMConfig(OutputOptions):
         self.check_output()
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if self.unknown not in UNKNOWN:
+            raise ConfigError(one_of("unknown", self.unknown, UNKNOWN))
 
 
 class NNLMState(NamedTuple):
@@ -55,13 +64,30 @@ class NNLMState(NamedTuple):
     words: Int[Tensor, "B C"]
 
 
+class NNLMVectorState(NamedTuple):
+    """The same, with the vectors that stand in for unknown words; others are not looked at."""
+
+    words: Int[Tensor, "B C"]
+    vectors: Float[Tensor, "B C D"]
+
+
 class NNLM(nn.Module):
     r"""A feed-forward network over the last n - 1 words.
 
     $$y = b + W x + U \tanh(d + H x), \quad x = (C(w_{t-n+1}), \ldots, C(w_{t-1}))$$
 
-    Paper: Bengio et al. (2003), "A Neural Probabilistic Language Model", JMLR 3, equation 1.
-    Differs from the paper: optional dropout; before the first word the context is the padding word.
+    With `unknown="average"` an unknown word j in a text that is scored or continued has the vector
+
+    $$C(j) = \sum_i C(i)\, \hat P(i \mid w_{t-n+1}, \ldots, w_{t-1})$$
+
+    over the known words i, in the context it stands in; their probabilities sum to 1 without that
+    of the unknown word. In training an unknown word is a word like the others.
+
+    Paper: Bengio et al. (2003), "A Neural Probabilistic Language Model", JMLR 3, equation 1, and
+    section 5.1 for unknown words.
+    Differs from the paper: optional dropout; before the first word the context is the padding word;
+    the probability of an unknown word is that of `<unk>`, not a share of the probabilities of words
+    with similar vectors.
     Parameters: C = embedding.weight; H, d = hidden; b = output.bias; [U W] = output.weight: the
     first `hidden_size` columns are U, those after them, with `direct`, are W. So the features that
     the output layer reads are [tanh(d + H x), x], and y is one product.
@@ -69,6 +95,8 @@ class NNLM(nn.Module):
     Args:
         config: The settings.
     """
+
+    unknown: Tensor
 
     def __init__(self, config: NNLMConfig) -> None:
         super().__init__()
@@ -80,31 +108,74 @@ class NNLM(nn.Module):
         features = config.hidden_size + (width if config.direct else 0)
         self.output = config.build_output(features, config.vocab_size)
         nn.init.normal_(self.embedding.weight, std=0.1)
+        if config.unknown == "average":
+            self.register_buffer("unknown", torch.tensor(-1))  # its id, when it is known
 
-    def initial_state(self, batch_size: int) -> NNLMState:
+    def set_unknown(self, word: int) -> None:
+        """Say which id is the unknown word; kept with the weights."""
+        if self.config.unknown == "average":
+            self.unknown.fill_(word)
+
+    def initial_state(self, batch_size: int) -> NNLMState | NNLMVectorState:
         """A context of padding."""
-        shape = (batch_size, self.config.order - 1)
-        return NNLMState(self.embedding.weight.new_zeros(shape, dtype=torch.long))
+        weight, context = self.embedding.weight, self.config.order - 1
+        words = weight.new_zeros((batch_size, context), dtype=torch.long)
+        if self.config.unknown == "word":
+            return NNLMState(words)
+        return NNLMVectorState(words, weight.new_zeros(batch_size, context, weight.shape[1]))
 
     def forward(
         self,
         ids: Int[Tensor, "B T"],
         lengths: Int[Tensor, " B"] | None = None,
-        state: NNLMState | None = None,
+        state: NNLMState | NNLMVectorState | None = None,
     ) -> LMOutput:
         """Read `ids`, each with those before it."""
         check_lm_input(ids, lengths, state)
-        B, _ = ids.shape
+        B, T = ids.shape
         context = self.config.order - 1
-        words = torch.cat([(state or self.initial_state(B)).words, ids], dim=1)  # (B, C + T)
+        before = state or self.initial_state(B)
+        words = torch.cat([before.words, ids], dim=1)  # (B, C + T)
+        vectors = self.embedding(words)  # (B, C + T, D)
+        if isinstance(before, NNLMVectorState) and not self.training:
+            vectors = self._averaged(words, vectors, before.vectors)
         # The window that ends at ids[:, t] holds words[:, t + 1 : t + 1 + C].
-        windows = words.unfold(1, context, 1)[:, 1:]  # (B, T, C)
-        x = self.dropout(self.embedding(windows).flatten(2))  # (B, T, C D)
+        windows = vectors[:, 1:].unfold(1, context, 1).transpose(2, 3)  # (B, T, C, D)
+        features = self._features(windows.flatten(2))
+        places = torch.arange(context, device=ids.device).expand(B, -1)
+        places = places + (T if lengths is None else lengths[:, None])  # (B, C)
+        after = words.gather(1, places)
+        if isinstance(before, NNLMState):
+            return LMOutput(features, NNLMState(after))
+        rows = torch.arange(B, device=ids.device)[:, None]
+        return LMOutput(features, NNLMVectorState(after, vectors[rows, places]))
+
+    def _features(self, x: Float[Tensor, "*B X"]) -> Float[Tensor, "*B F"]:
+        """What the output layer reads: [tanh(d + H x), x], or one of the two."""
+        x = self.dropout(x)
         parts = [] if self.hidden is None else [self.dropout(torch.tanh(self.hidden(x)))]
         if self.config.direct:
             parts.append(x)
-        features = torch.cat(parts, dim=-1)
-        if lengths is None:
-            return LMOutput(features, NNLMState(words[:, -context:]))
-        places = lengths[:, None] + torch.arange(context, device=ids.device)  # (B, C)
-        return LMOutput(features, NNLMState(words.gather(1, places)))
+        return torch.cat(parts, dim=-1)
+
+    def _averaged(
+        self,
+        words: Int[Tensor, "B S"],
+        vectors: Float[Tensor, "B S D"],
+        carried: Float[Tensor, "B C D"],
+    ) -> Float[Tensor, "B S D"]:
+        """The vectors with those of unknown words put in, one place after another.
+
+        An unknown word's context may hold another one, so the order matters.
+        """
+        context, unknown = carried.shape[1], words == self.unknown  # (B, S)
+        old = torch.where(unknown[:, :context, None], carried, vectors[:, :context])
+        found = list(torch.cat([old, vectors[:, context:]], dim=1).unbind(dim=1))  # S of (B, D)
+        (places,) = unknown[:, context:].any(dim=0).nonzero(as_tuple=True)
+        for t in (places + context).tolist():
+            x = torch.cat(found[t - context : t], dim=-1)  # (B, C D)
+            chances = self.output.log_probs(self._features(x)).exp()  # (B, V)
+            known = chances.index_fill(1, self.unknown, 0.0)
+            mean = known / known.sum(dim=1, keepdim=True) @ self.embedding.weight
+            found[t] = torch.where(unknown[:, t, None], mean.to(vectors.dtype), found[t])
+        return torch.stack(found, dim=1)

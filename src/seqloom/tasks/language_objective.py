@@ -19,11 +19,17 @@ from seqloom.nn.masking import lengths_to_mask
 EVALUATION_LANES = 16  # while training; a model's own `evaluate` reads a text in one lane
 
 
-def set_word_counts(model: Any, data: PreparedData) -> None:
-    """Tell a model's output layer how often each word occurs in the training text."""
-    words = len(data.vocabularies["words"])
-    counts = np.bincount(data.data.sequences["ids"].flat, minlength=words)
+def inform_model(model: Any, data: PreparedData) -> None:
+    """Tell a new model what it keeps of the training data.
+
+    Its output layer learns how often each word occurs, and a model that asks for it
+    (`set_unknown`) which word is the unknown one.
+    """
+    vocabulary = data.vocabularies["words"]
+    counts = np.bincount(data.data.sequences["ids"].flat, minlength=len(vocabulary))
     model.output.set_counts(torch.from_numpy(counts))
+    if vocabulary.specials.unk and hasattr(model, "set_unknown"):
+        model.set_unknown(vocabulary[vocabulary.specials.unk])
 
 
 class WindowLoss(NamedTuple):

@@ -35,7 +35,7 @@ from seqloom.tasks.language_engine import (
     Reading,
     origin,
 )
-from seqloom.tasks.language_objective import LanguageModelObjective, set_word_counts, stream_loss
+from seqloom.tasks.language_objective import LanguageModelObjective, inform_model, stream_loss
 from seqloom.tasks.masked_language import MaskedLanguage
 from seqloom.tasks.masked_objective import MaskedObjective
 from seqloom.text.vocabulary import Vocabulary
@@ -233,7 +233,7 @@ def _train(
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         model = load_model_class(request.architecture)(config)
-        set_word_counts(model, data)
+        inform_model(model, data)
         kind = MaskedObjective if is_masked(model) else LanguageModelObjective
         objective = kind(model, data, valid, lanes=training.batch.batch_size, window=request.window)
         result = train(

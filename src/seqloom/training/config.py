@@ -26,7 +26,8 @@ class OptimizerConfig:
         rate: The learning rate, before the schedule.
         momentum: Of "momentum".
         betas: Of "adam" and "adamw".
-        weight_decay: Added to the gradient; for "adamw" taken from the weights.
+        weight_decay: Times a weight, added to its gradient; for "adamw" taken from the weight.
+        decay_biases: Whether it goes for biases too, and for all other weights of one axis.
         iterations: Steps "lbfgs" makes in one update at most.
     """
 
@@ -35,6 +36,7 @@ class OptimizerConfig:
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.0
+    decay_biases: bool = True
     iterations: int = 2000
 
     def __post_init__(self) -> None:

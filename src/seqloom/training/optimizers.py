@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,13 @@ from seqloom.training.config import Averaging, OptimizerConfig
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Return the optimizer for the weights of a model that are to be trained."""
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    weights: Any = [weight for weight in model.parameters() if weight.requires_grad]
     rate, decay = config.rate, config.weight_decay
+    if decay and not config.decay_biases:
+        weights = [
+            {"params": [weight for weight in weights if weight.ndim > 1]},
+            {"params": [weight for weight in weights if weight.ndim <= 1], "weight_decay": 0.0},
+        ]
     match config.name:
         case "sgd":
             return torch.optim.SGD(weights, lr=rate, weight_decay=decay)
