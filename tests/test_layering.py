@@ -32,15 +32,18 @@ ALLOWED = {
     "data": {"errors", "files", "config", "text"},
     "metrics": {"errors"},
     "ngram": {"errors", "files", "compiled"},
+    "grammar": {"errors", "compiled", "text", "data"},
     "decoding": {"errors"},
     "kernels": {"errors", "files", "compiled"},
     "nn": {"errors", "kernels"},
     "models": {"errors", "nn"},
     "explain": {"errors", "figures", "nn", "kernels"},
     "training": {"errors", "files", "config", "data", "figures"},
-    "tasks": BASE | {"text", "data", "ngram", "models", "nn", "decoding", "metrics", "training"},
+    "tasks": BASE
+    | {"text", "data", "ngram", "grammar", "models", "nn", "decoding", "metrics", "training"},
     "cli": BASE
-    | {"resources", "figures", "ngram", "text", "data", "metrics", "tasks", "kernels", "nn"},
+    | {"resources", "figures", "ngram", "grammar", "text", "data", "metrics", "tasks"}
+    | {"kernels", "nn"},
 }
 
 

@@ -31,6 +31,7 @@ class Architecture:
         extra: The extra that must be installed, if any.
         preset: Settings the name stands for, which a user does not set.
         is_counted: Whether it is counted in one go, not trained by gradients.
+        reads: What it learns from: "text" or "trees".
     """
 
     task: str
@@ -41,6 +42,7 @@ class Architecture:
     extra: str | None = None
     preset: Mapping[str, Any] = field(default_factory=dict)
     is_counted: bool = False
+    reads: str = "text"
 
 
 _LM = "seqloom.models.recurrent_lm:RecurrentLM"
@@ -55,6 +57,15 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "seqloom.ngram.config:NgramConfig",
         "seqloom.ngram.model:NgramModel",
         is_counted=True,
+    ),
+    Architecture(
+        "lm",
+        "pcfg",
+        "probabilistic grammar read off a treebank (Jelinek 1992, Klein and Manning 2003)",
+        "seqloom.grammar.config:PcfgConfig",
+        "seqloom.grammar.model:PcfgModel",
+        is_counted=True,
+        reads="trees",
     ),
     Architecture(
         "lm",

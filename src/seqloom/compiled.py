@@ -56,7 +56,8 @@ def compile_folder() -> str | None:
     """Where compiled code is kept: a folder a state of the package, as callees may change too."""
     state = hashlib.sha256()
     package = Path(__file__).parent
-    sources = [*package.glob("ngram/*.py"), *package.glob("kernels/*.py")]
+    rooms = ("grammar", "kernels", "ngram")
+    sources = [source for room in rooms for source in package.glob(f"{room}/*.py")]
     for source in [Path(__file__), *sorted(sources)]:
         stat = source.stat()
         state.update(f"{source} {stat.st_size} {stat.st_mtime_ns}".encode())

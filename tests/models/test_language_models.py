@@ -259,7 +259,8 @@ def test_contract(case, contract, tmp_path):
 def test_every_language_model_of_the_table_has_a_case():
     cases = {False: [*CASES, *ATTENTION_CASES], True: COUNTED}
     for entry in architectures("lm"):
-        assert entry.name in {case.arch for case in cases[entry.is_counted]}
+        if entry.reads == "text":  # those of trees: tests/grammar
+            assert entry.name in {case.arch for case in cases[entry.is_counted]}
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm"])

@@ -2,8 +2,8 @@
 
 An engine knows ids, not text: the estimator reads text with a `TextPipeline`, numbers it with a
 `Vocabulary`, and hands the numbers on. There are networks (`neural_language`), counts
-(`counted_language`), and what is made of fitted models: mixtures (`mixing`) and caches
-(`neural_cache`). Only networks and caches import torch.
+(`counted_language`), grammars (`grammar_language`), and what is made of fitted models: mixtures
+(`mixing`) and caches (`neural_cache`). Only networks and caches import torch.
 """
 
 from __future__ import annotations
@@ -194,6 +194,10 @@ def engine_class(architecture: Architecture) -> type[LanguageEngine]:
     if architecture in COMPOSITES:
         composite: type[LanguageEngine] = import_place(architecture.model)
         return composite
+    if architecture.reads == "trees":
+        from seqloom.tasks.grammar_language import GrammarLanguage
+
+        return GrammarLanguage
     if architecture.is_counted:
         from seqloom.tasks.counted_language import CountedLanguage
 
