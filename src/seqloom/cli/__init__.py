@@ -13,7 +13,19 @@ from typing import Annotated
 import typer
 
 from seqloom import __version__
-from seqloom.cli import bench, data, demo, doctor, filtering, listing, ngram, prepare, train, use
+from seqloom.cli import (
+    bench,
+    data,
+    demo,
+    doctor,
+    filtering,
+    listing,
+    ngram,
+    parse,
+    prepare,
+    train,
+    use,
+)
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
@@ -33,6 +45,7 @@ app.command("evaluate")(use.evaluate)
 app.command("predict")(use.predict)
 app.command("score")(use.score)
 app.command("generate")(use.generate)
+app.command("parse")(parse.run)
 app.command("inspect")(use.inspect)
 app.command("demo")(demo.run)
 app.command("bench")(bench.run)
