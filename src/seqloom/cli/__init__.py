@@ -15,11 +15,13 @@ import typer
 from seqloom import __version__
 from seqloom.cli import (
     bench,
+    compare,
     data,
     demo,
     doctor,
     filtering,
     listing,
+    mix,
     ngram,
     parse,
     prepare,
@@ -46,6 +48,11 @@ app.command("predict")(use.predict)
 app.command("score")(use.score)
 app.command("generate")(use.generate)
 app.command("parse")(parse.run)
+app.command("fill")(use.fill)
+app.command("rescore", epilog=use.NBEST)(use.rescore)
+app.command("mix")(mix.run)
+app.command("cache")(mix.cache)
+app.command("compare", epilog=compare.EXAMPLES)(compare.run)
 app.command("inspect")(use.inspect)
 app.command("demo")(demo.run)
 app.command("bench")(bench.run)

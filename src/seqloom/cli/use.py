@@ -1,4 +1,4 @@
-"""`seqloom evaluate`, `predict`, `score`, `generate` and `inspect`: using a model directory."""
+"""`evaluate`, `predict`, `score`, `generate`, `fill`, `rescore`, `inspect`: using a model."""
 
 from __future__ import annotations
 
@@ -64,8 +64,19 @@ def generate(
     model: Model,
     prompt: Annotated[str, typer.Argument(help="The beginning to go on from.")] = "",
     max_words: Annotated[int, typer.Option(help="How many words to add at most.")] = 50,
+    min_words: Annotated[int, typer.Option(help="How many words to add at least.")] = 0,
     temperature: Annotated[float, typer.Option(help="0 for the likeliest word each time.")] = 1.0,
     top_k: Annotated[int, typer.Option(help="Choose among the k likeliest words; 0: all.")] = 0,
+    top_p: Annotated[
+        float, typer.Option(help="Choose among the likeliest words of this probability together.")
+    ] = 1.0,
+    beam: Annotated[
+        int | None, typer.Option(help="Search for the likeliest text, this many kept alive.")
+    ] = None,
+    length_penalty: Annotated[float, typer.Option(help="With --beam: longer texts.")] = 0.0,
+    no_repeat: Annotated[
+        int, typer.Option(help="The length of runs of words that may come only once; 0: any.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of chance.")] = 0,
     number: Annotated[int, typer.Option("--number", "-n", help="How many texts.", min=1)] = 1,
 ) -> None:
@@ -73,9 +84,75 @@ def generate(
     writer = _language_model(model)
     for i in range(number):
         text = writer.generate(
-            prompt, max_words=max_words, temperature=temperature, top_k=top_k, seed=seed + i
+            prompt,
+            max_words=max_words,
+            min_words=min_words,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            beam=beam,
+            length_penalty=length_penalty,
+            no_repeat=no_repeat,
+            seed=seed + i,
         )
         typer.echo(text)
+
+
+def fill(
+    model: Model,
+    text: Annotated[str, typer.Argument(help="A sentence with one blank, written ___.")],
+    k: Annotated[int, typer.Option("-k", help="How many words.")] = 5,
+    right: Annotated[
+        str | None, typer.Option(help="A model of the same words fitted with reverse=true.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the likeliest words for the blank of a sentence, with their probabilities."""
+    other = None if right is None else _language_model(right)
+    found = _language_model(model).fill(text, k, right=other)
+    _print_each((each._asdict() for each in found), as_json=as_json)
+
+
+NBEST = "Each line of the file is a list's name, a score and a text, set apart by tabs."
+
+
+def rescore(
+    model: Model,
+    data: Annotated[str, typer.Argument(help="A file of n-best lists; - for stdin.")] = "-",
+    weight: Annotated[float, typer.Option(help="Of the language model's log-probability.")] = 1.0,
+    length_bonus: Annotated[float, typer.Option(help="Added for each word.")] = 0.0,
+    best: Annotated[
+        bool, typer.Option("--best", help="Print the best of each list alone.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Reorder n-best lists by score + weight * log-probability + length bonus * words."""
+    from seqloom.data.sources import read_lines
+    from seqloom.errors import DataError
+
+    lists: dict[str, list[tuple[str, float]]] = {}
+    for number, line in read_lines(data):
+        if not line.strip():
+            continue
+        name, *rest = line.split("\t", 2)
+        try:
+            score, text = float(rest[0]), rest[1]
+        except (IndexError, ValueError):
+            raise DataError(
+                f"a line must be a name, a score and a text, set apart by tabs, got {line[:80]!r}",
+                data,
+                number,
+            ) from None
+        lists.setdefault(name, []).append((text, score))
+    found = _language_model(model).rescore(
+        list(lists.values()), weight=weight, length_bonus=length_bonus
+    )
+    rows = (
+        {"list": name, **candidate._asdict()}
+        for name, candidates in zip(lists, found, strict=True)
+        for candidate in (candidates[:1] if best else candidates)
+    )
+    _print_each(rows, as_json=as_json)
 
 
 def inspect(model: Model, as_json: JsonOption = False) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW = 0.34  # inches a row
+SHADE = "#F4F4F4"
 
 
 def interval_table(
@@ -59,8 +60,9 @@ def interval_table(
     figure = style.new_figure(width, height + top + bottom, constrained=False)
     total = height + top + bottom
     axes: Any = figure.add_axes((names / width, bottom / total, plot / width, height / total))
-    _draw(axes, list(rows.values()))
+    _draw(axes, list(rows.values()), right=1 + sum(widths) / plot)
     style.name_axes(axes, fonts, xlabel=label)
+    axes.xaxis.label.set_fontsize(style.SMALL)
     style.name_ticks(axes.yaxis, list(rows), fonts, style.SMALL)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -81,7 +83,8 @@ def interval_table(
     return figure
 
 
-def _draw(axes: Any, rows: Sequence[tuple[float, float, float]]) -> None:
+def _draw(axes: Any, rows: Sequence[tuple[float, float, float]], *, right: float) -> None:
+    """Points with their lines; every second row is shaded, as far right as the columns go."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xscale("log")
@@ -92,7 +95,8 @@ def _draw(axes: Any, rows: Sequence[tuple[float, float, float]]) -> None:
     axes.set_ylim(len(rows) - 0.5, -0.5)
     for place, (value, lower, upper) in enumerate(rows):
         if place % 2 == 0:
-            axes.axhspan(place - 0.5, place + 0.5, color="#F5F5F5", linewidth=0, zorder=0)
+            shade = axes.axhspan(place - 0.5, place + 0.5, 0, right + 0.03, color=SHADE, zorder=0)
+            shade.set(clip_on=False, linewidth=0)
         color = style.PALETTE[1] if place == 0 else style.PALETTE[0]
         axes.plot([lower, upper], [place, place], color=color, linewidth=2.2, alpha=0.55)
         axes.plot([value], [place], "o", color=color, markersize=6)
@@ -128,7 +132,7 @@ def context_curves(
                 raise ConfigError(f"{name!r} must be positive and finite, got {value} at {length}")
     known = sorted({k for values in series.values() for k in values if k is not None})
     lengths: list[int | None] = [*known, None]
-    figure = style.new_figure(7.2, 4.4)
+    figure = style.new_figure(9.4, 4.6)
     axes: Any = figure.add_subplot()
     axes.set_yscale("log")
     handles = []
@@ -150,7 +154,8 @@ def context_curves(
     _label_ratios(axes, [v for values in series.values() for v in values.values()])
     axes.grid(color=style.GRID, linewidth=0.7)
     axes.set_axisbelow(True)
-    style.add_legend(figure, axes, handles, list(series))
+    if len(series) > 1:
+        style.add_legend(figure, axes, handles, list(series), outside=True)
     return figure
 
 
