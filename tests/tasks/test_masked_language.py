@@ -96,15 +96,15 @@ def test_the_loss_is_the_cross_entropy_of_the_hidden_words(network, tmp_path):
     ids, lengths = torch.randint(V, (3, 6)), torch.tensor([6, 3, 5])
     batch = Batch(np.arange(3), {"ids": Padded(ids, lengths)}, {})
     torch.manual_seed(5)
-    total, items = objective.loss(network, batch)
+    found = objective.loss(network, batch)
     torch.manual_seed(5)
     inputs, chosen = hide_words(ids, lengths, V)
     expected = 0.0
     for b, t in chosen.nonzero().tolist():
         row = inputs[b, : int(lengths[b])].tolist()
         expected -= log_probs_at(network, row, t)[ids[b, t]].item()
-    assert items == int(chosen.sum()) == 2
-    assert total.item() == pytest.approx(expected)
+    assert found.items == int(chosen.sum()) == 2
+    assert found.total.item() == pytest.approx(expected)
 
 
 def prepared(place, texts):
