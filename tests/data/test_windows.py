@@ -38,6 +38,57 @@ def test_every_token_is_predicted_once(windows):
     assert sorted(targets) in (all_of_them, all_of_them[: len(all_of_them) - rest])
 
 
+@given(st.integers(2, 400), st.integers(1, 5), st.integers(1, 30), st.booleans(), st.integers(0, 9))
+def test_windows_of_drawn_lengths_predict_every_token_once(size, lanes, window, keep_rest, seed):
+    windows = Windows(
+        np.arange(size), batch_size=lanes, window=window, keep_rest=keep_rest, spread=4.0, seed=seed
+    )
+    for epoch in range(3):
+        batches = list(windows.batches(epoch=epoch))
+        assert len(batches) == windows.steps(epoch)
+        targets = sorted(token for batch in batches for row in rows(batch) for token in row[1:])
+        assert targets == list(range(1, 1 + len(targets)))
+        assert len(targets) >= size - lanes
+        lengths = [batch["ids"].values.shape[1] - 1 for batch in batches]
+        assert min(lengths[:-1], default=5) >= 5
+        assert [bool(batch.values["begins"].all()) for batch in batches] == [
+            step == 0 for step in range(len(batches))
+        ]
+        last = None
+        for batch in batches:
+            for lane, row in enumerate(rows(batch)):
+                assert last is None or not row or row[0] == last[lane][-1]
+            last = rows(batch)
+
+
+def test_drawn_lengths_are_spread_around_the_window():
+    windows = Windows(np.arange(700_000), batch_size=1, window=70, spread=5.0)
+    lengths = np.diff(windows.edges(0))[:-1]
+    usual, half = lengths[lengths > 52], lengths[lengths <= 52]
+    assert len(half) / len(lengths) == pytest.approx(0.05, abs=0.01)
+    assert np.mean(usual) == pytest.approx(69.5, abs=0.3)  # rounded down
+    assert np.std(usual) == pytest.approx(5, abs=0.2)
+    assert np.mean(half) == pytest.approx(34.5, abs=1)
+
+
+def test_drawn_lengths_depend_on_seed_and_epoch_alone():
+    def edges(seed, *epochs):
+        windows = Windows(np.arange(900), batch_size=2, window=30, spread=5.0, seed=seed)
+        return [windows.edges(epoch).tolist() for epoch in epochs]
+
+    (first,), (again, other, same) = edges(3, 0), edges(3, 0, 1, 0)
+    assert first == again == same != other
+    assert edges(4, 0) != [first]
+    windows = Windows(np.arange(900), batch_size=2, window=30, spread=5.0, seed=3)
+    whole = [rows(batch) for batch in windows.batches(epoch=1)]
+    assert [rows(batch) for batch in windows.batches(4, epoch=1)] == whole[4:]
+
+
+def test_a_negative_spread_is_refused():
+    with pytest.raises(ConfigError, match=r"spread must not be negative, got -1\.0"):
+        Windows(np.arange(9), batch_size=1, window=3, spread=-1.0)
+
+
 def test_the_rest_is_kept_or_dropped():
     for keep_rest, expected in ((True, 10), (False, 9)):
         windows = Windows(np.arange(11), batch_size=3, window=2, keep_rest=keep_rest)

@@ -18,12 +18,14 @@ from torch.testing import assert_close
 from contracts import COUNTED_CONTRACTS, LM_CONTRACTS, CountedCase, LMCase, V, Weights, log_probs
 from seqloom import LanguageModel
 from seqloom.architectures import architectures
+from seqloom.data.batches import Batch, Padded
 from seqloom.errors import BackendError, ConfigError
 from seqloom.models.nnlm import NNLM, NNLMConfig
 from seqloom.models.recurrent_lm import RecurrentLM, RecurrentLMConfig, state_type
 from seqloom.ngram import config, estimation
 from seqloom.ngram.config import NgramConfig
 from seqloom.nn.cells import CELLS
+from seqloom.tasks.language_objective import window_loss
 
 Array = NDArray[np.float64]
 
@@ -109,18 +111,29 @@ STEPS = {
 
 
 def recurrent(weights: Weights, ids: list[int], config: RecurrentLMConfig) -> Array:
-    """A cell from word to word, layer upon layer."""
-    h, c = np.zeros((2, config.num_layers, config.hidden_size))
+    """A cell from word to word, layer upon layer; the last may be of another width."""
+    layers = [("rnn.", f"_l{k}") for k in range(config.num_layers - bool(config.last_size))]
+    if config.last_size:
+        layers.append(("last.", "_l0"))
+    own = [
+        {
+            name.removeprefix(before).removesuffix(after): weight
+            for name, weight in weights.items()
+            if name.startswith(before) and name.endswith(after)
+        }
+        for before, after in layers
+    ]
+    # The state that is multiplied is as wide as weight_hh has columns, a projected one narrower.
+    h = [np.zeros(each["weight_hh"].shape[1]) for each in own]
+    c = [np.zeros(config.last_size or config.hidden_size) for _ in own]
+    c[:-1] = [np.zeros(config.hidden_size) for _ in own[:-1]]
     rows = []
     for word in ids:
         x = weights["embedding.weight"][word]
-        for k in range(config.num_layers):
-            own = {
-                name.removeprefix("rnn.").removesuffix(f"_l{k}"): weight
-                for name, weight in weights.items()
-                if name.endswith(f"_l{k}")
-            }
-            h[k], c[k] = STEPS[config.cell](own, x, h[k], c[k])
+        for k, each in enumerate(own):
+            h[k], c[k] = STEPS[config.cell](each, x, h[k], c[k])
+            if "weight_hr" in each:
+                h[k] = each["weight_hr"] @ h[k]
             x = h[k]
         rows.append(output_scores(weights, x, config))
     return np.stack(rows)
@@ -245,11 +258,20 @@ CASES = [
     LMCase("lstm", recurrent, {"hidden_size": 3, "num_layers": 1, "tied": True}),
     LMCase("gru", recurrent, {"hidden_size": 3, "num_layers": 2}),
     LMCase("peephole", recurrent, {"hidden_size": 3, "embed_size": 2, "num_layers": 2}),
+    LMCase("lstm", recurrent, {"hidden_size": 5, "projection_size": 3}),
+    LMCase("lstm", recurrent, {"hidden_size": 4, "embed_size": 2, "last_size": 2, "tied": True}),
+    LMCase("gru", recurrent, {"hidden_size": 3, "last_size": 5, "num_layers": 3}),
+    LMCase(
+        "lstm",
+        recurrent,
+        {"hidden_size": 4, "projection_size": 2, "embed_size": 2, "tied": True, "num_layers": 1},
+    ),
     LMCase("recurrent", recurrent, {"cell": "gru-before", "hidden_size": 3, "num_layers": 1}),
     LMCase("recurrent", recurrent, {"cell": "lstm", "hidden_size": 3, "backend": "reference"}),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
 @pytest.mark.parametrize("contract", LM_CONTRACTS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_contract(case, contract, tmp_path):
@@ -306,7 +328,15 @@ def test_a_state_may_have_a_name_that_python_keeps_for_itself():
     assert state_type(("h", "_p", "class"))(1, 2, 3)._asdict() == {"h": 1, "_1": 2, "_2": 3}
 
 
-RANDOM = ("dropout", "state_dropout", "weight_dropout", "zoneout")
+RANDOM = (
+    "dropout",
+    "input_dropout",
+    "output_dropout",
+    "word_dropout",
+    "state_dropout",
+    "weight_dropout",
+    "zoneout",
+)
 
 
 @pytest.mark.parametrize("option", RANDOM)
@@ -326,6 +356,70 @@ def test_variational_dropout_drops_the_same_units_at_every_step():
         assert set(dropped.unique().tolist()) == {0.0, 2.0}
         assert torch.equal(dropped, dropped[:, :1].expand_as(x)) == variational
         assert not torch.equal(dropped[0], dropped[1])
+
+
+def test_a_dropped_word_is_dropped_wherever_it_occurs():
+    torch.manual_seed(0)
+    model = RecurrentLM(RecurrentLMConfig(vocab_size=V, hidden_size=6, word_dropout=0.4))
+    ids = torch.randint(V, (4, 60))
+    ratio = model._embedded(ids) / model.embedding(ids)
+    dropped = set()
+    for word in range(V):
+        (share,) = set(ratio[ids == word].flatten().round(decimals=4).tolist())
+        assert share in (0.0, pytest.approx(1 / 0.6, abs=1e-4))
+        dropped |= {word} if share == 0 else set()
+    assert 0 < len(dropped) < V
+    means = [model._embedded(ids).sum() for _ in range(2000)]
+    assert torch.stack(means).mean().item() == pytest.approx(
+        model.embedding(ids).sum().item(), abs=0.5
+    )
+
+
+def test_dropout_before_and_after_the_layers_have_their_own_shares():
+    torch.manual_seed(0)
+    config = RecurrentLMConfig(
+        vocab_size=V, hidden_size=400, input_dropout=0.0, output_dropout=0.7, dropout=0.2
+    )
+    output = RecurrentLM(config)(torch.randint(V, (4, 30)))
+    kept = output.features != 0
+    assert kept.float().mean().item() == pytest.approx(0.3, abs=0.02)
+    assert_close(output.features[kept], output.activations[kept] / 0.3)
+    only = RecurrentLMConfig(vocab_size=V, hidden_size=6, input_dropout=0.5, output_dropout=0.0)
+    model, ids = RecurrentLM(only), torch.randint(V, (2, 5))
+    output = model(ids)
+    assert torch.equal(output.features, output.activations)
+    assert not torch.equal(output.features, model(ids).features)
+
+
+def test_regularization_of_activations_by_hand():
+    torch.manual_seed(0)
+    config = RecurrentLMConfig(
+        vocab_size=V, hidden_size=6, output_dropout=0.4, activation_reg=2.0, temporal_reg=3.0
+    )
+    model = RecurrentLM(config).double()
+    ids, lengths = torch.randint(V, (3, 6)), torch.tensor([6, 3, 0])
+    batch = Batch(np.arange(3), {"ids": Padded(ids, lengths)}, {})
+    torch.manual_seed(5)
+    found = window_loss(model, batch, None)
+    torch.manual_seed(5)
+    output = model(ids[:, :-1], torch.tensor([5, 2, 0]))
+    real = [(0, t) for t in range(5)] + [(1, t) for t in range(2)]
+    features = np.array([output.features[place].detach().numpy() for place in real])
+    h = output.activations.detach().numpy()
+    changes = [h[0, t + 1] - h[0, t] for t in range(4)] + [h[1, 1] - h[1, 0]]
+    penalty = 2.0 * np.mean(features**2) + 3.0 * np.mean(np.array(changes) ** 2)
+    targets = torch.stack([ids[b, t + 1] for b, t in real])
+    cross_entropy = nn.functional.cross_entropy(
+        torch.from_numpy(features) @ model.output.weight.T + model.output.bias,
+        targets,
+        reduction="sum",
+    )
+    assert found.items == 7
+    assert found.total.item() == pytest.approx(cross_entropy.item() + 7 * penalty, rel=1e-5)
+    plain = window_loss(model.eval(), batch, None)  # no part of an evaluation
+    scores = log_probs(model, ids[:, :-1])
+    expected = -sum(scores[place][word] for place, word in zip(real, targets, strict=True))
+    assert_close(plain.total, expected)
 
 
 def test_states_are_clipped():
@@ -400,6 +494,17 @@ BAD: list[tuple[type, dict[str, Any], str]] = [
     (NNLMConfig, {"unknown": "mean"}, "unknown 'mean'.*known: average, word"),
     (NNLMConfig, {"softmax": "hierarchic"}, "softmax 'hierarchic'; did you mean 'hierarchical'"),
     (NNLMConfig, {"softmax": "sampled", "samples": 0}, "samples must be at least 1, got 0"),
+    (RecurrentLMConfig, {"last_size": -1}, "last_size must not be negative.*got -1"),
+    (RecurrentLMConfig, {"last_size": 3, "num_layers": 1}, "two layers, got 3 and num_layers=1"),
+    (RecurrentLMConfig, {"last_size": 3, "projection_size": 4}, "got 3 and 4; set one of them"),
+    (RecurrentLMConfig, {"projection_size": 200}, "projection_size below hidden_size.*200"),
+    (RecurrentLMConfig, {"cell": "gru", "projection_size": 2}, "cannot be projected, got GRU"),
+    (RecurrentLMConfig, {"input_dropout": 1.0}, r"input_dropout must lie in \[0, 1\), got 1.0"),
+    (RecurrentLMConfig, {"output_dropout": -0.5}, "output_dropout must lie in .*got -0.5"),
+    (RecurrentLMConfig, {"word_dropout": 2.0}, "word_dropout must lie in .*got 2.0"),
+    (RecurrentLMConfig, {"activation_reg": -1.0}, "activation_reg must not be negative, got -1.0"),
+    (RecurrentLMConfig, {"temporal_reg": -2.0}, "temporal_reg must not be negative, got -2.0"),
+    (RecurrentLMConfig, {"window_spread": -3.0}, "window_spread must not be negative, got -3.0"),
     (RecurrentLMConfig, {"cutoffs": (3, 2)}, r"cutoffs must be positive and .*got \[3, 2\]"),
     (RecurrentLMConfig, {"div_value": 0.0}, "div_value must be positive, got 0.0"),
     (RecurrentLMConfig, {"proposal": "zipf"}, "proposal 'zipf'.*known: log-uniform, unigram"),
@@ -422,7 +527,7 @@ BAD: list[tuple[type, dict[str, Any], str]] = [
     (
         RecurrentLMConfig,
         {"tied": True, "embed_size": 3, "hidden_size": 4},
-        "tied weights need embed_size == hidden_size, got 3 and 4",
+        "as wide as the output of the last layer, got 3 and 4; set last_size=3 or embed_size=4",
     ),
 ]
 

@@ -107,6 +107,20 @@ def test_averages_accumulation_and_carried_state(averaging, accumulate, tmp_path
     assert_resumes_equal(config, tmp_path, *crashes, carries=True)
 
 
+@pytest.mark.parametrize("crashes", [(13,), (9, 3, 2), (20,)])
+def test_triggered_averages(crashes, tmp_path):
+    config = settings(
+        averaging="triggered",
+        average_patience=0,
+        epochs=6,
+        evaluate_every=2,
+        optimizer={"name": "sgd", "rate": 0.3},  # so fast that it soon gets worse
+    )
+    assert_resumes_equal(config, tmp_path, *crashes, carries=True)
+    kept = read_checkpoint(tmp_path / "whole" / "last.safetensors").values
+    assert kept["average_triggered"] and kept["average_updates"] > 3
+
+
 def test_checkpoints_far_apart(tmp_path):
     config = settings(save_every=5, evaluate_every=4, epochs=5, optimizer={"rate": 0.05})
     assert_resumes_equal(config, tmp_path, 9, 6, 2, carries=True)

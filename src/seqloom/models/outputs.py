@@ -29,8 +29,7 @@ class LMOutput(NamedTuple):
     Args:
         features: By row and step; on padding they mean nothing.
         state: What to hand in to go on after the last word of each row.
-        activations: The outputs of the last layer before dropout, if the model has a use for their
-            regularization.
+        activations: The outputs of the last layer before dropout, for whoever regularizes them.
     """
 
     features: Float[Tensor, "B T D"]

@@ -57,7 +57,38 @@ def window_loss(model: Any, batch: Batch, state: Any) -> WindowLoss:
         mask = lengths_to_mask(lengths, targets.shape[1])
         features, targets = features[mask], targets[mask]
     total = model.output.loss(features, targets)
+    if model.training:
+        total = total + items * activation_penalty(model, features, output.activations, lengths)
     return WindowLoss(total, items, output.state)
+
+
+def activation_penalty(
+    model: Any, features: Tensor, activations: Tensor | None, lengths: Tensor
+) -> Tensor | float:
+    r"""What keeps the outputs of the last layer small and slow, if the model's settings ask for it.
+
+    $$\alpha\, \mathrm{mean}(f^2) + \beta\, \mathrm{mean}((h_{t+1} - h_t)^2)$$
+
+    for the features f, which dropout has passed over, and the outputs h before it, over the words
+    of a window.
+    Paper: Merity et al. (2017), "Revisiting Activation Regularization for Language RNNs".
+
+    Args:
+        model: Whose settings have `activation_reg` $= \alpha$ and `temporal_reg` $= \beta$.
+        features: f of all words, (N, D) without padding.
+        activations: h, (B, T, H) with padding.
+        lengths: How many words of each row are real, (B,).
+    """
+    alpha = getattr(model.config, "activation_reg", 0.0)
+    beta = getattr(model.config, "temporal_reg", 0.0)
+    found: Tensor | float = 0.0
+    if alpha and len(features):
+        found = alpha * features.float().square().mean()
+    if beta and activations is not None and int(lengths.max()) > 1:
+        pairs = lengths_to_mask(lengths - 1, activations.shape[1] - 1)
+        change = activations[:, 1:] - activations[:, :-1]
+        found = found + beta * change[pairs].float().square().mean()
+    return found
 
 
 @torch.no_grad()
@@ -79,7 +110,8 @@ class LanguageModelObjective:
         train: The training text.
         valid: The validation text, if there is one.
         lanes: Parallel streams of training text.
-        window: Words a window.
+        window: Words a window; its model's setting `window_spread` says by how much they differ.
+        seed: Of their lengths.
     """
 
     metric = "perplexity"
@@ -93,11 +125,19 @@ class LanguageModelObjective:
         *,
         lanes: int,
         window: int,
+        seed: int = 0,
     ) -> None:
         vocabulary = train.vocabularies["words"]
         before = vocabulary[vocabulary.specials.eos]
         ids = train.data.sequences["ids"].flat
-        self.windows = Windows(ids, batch_size=lanes, window=window, before=before)
+        self.windows = Windows(
+            ids,
+            batch_size=lanes,
+            window=window,
+            before=before,
+            spread=getattr(model.config, "window_spread", 0.0),
+            seed=seed,
+        )
         self.valid = None
         if valid is not None:
             self.valid = Windows(
@@ -110,34 +150,33 @@ class LanguageModelObjective:
         self.state_type: Any = type(model.initial_state(1))
         self.state: Any = None
 
-    def num_batches(self, epoch: int) -> int:  # noqa: ARG002 (all epochs are alike)
+    def num_batches(self, epoch: int) -> int:
         """How many windows an epoch has."""
-        return len(self.windows)
+        return self.windows.steps(epoch)
 
-    def batches(
-        self,
-        epoch: int,  # noqa: ARG002
-        start: int,
-        *,
-        rank: int,
-        world_size: int,
-    ) -> Iterator[Batch]:
+    def batches(self, epoch: int, start: int, *, rank: int, world_size: int) -> Iterator[Batch]:
         """The windows from number `start` on; a process gets its share of the lanes."""
         if self.windows.lanes < world_size:
             raise ConfigError(
                 f"there must be a lane for each process, got {self.windows.lanes} lanes and "
                 f"{world_size} processes"
             )
-        return self.windows.batches(start, rank=rank, world_size=world_size)
+        return self.windows.batches(start, epoch=epoch, rank=rank, world_size=world_size)
 
     def loss(self, model: nn.Module, batch: Batch) -> Any:
-        """The loss of a window, from where the window before it ended."""
+        """The loss of a window, from where the window before it ended.
+
+        Where windows differ in length, a shorter one moves the weights by as much less.
+        """
         from seqloom.training import LossOutput
 
         state = None if bool(batch.values["begins"].all()) else self.state
         result = window_loss(model, batch, state)
         self.state = self.state_type(*(part.detach() for part in result.state))
-        return LossOutput(result.total, result.items)
+        if not self.windows.spread:
+            return LossOutput(result.total, result.items)
+        steps = batch["ids"].values.shape[1] - 1
+        return LossOutput(result.total, result.items, steps / self.windows.window)
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """The perplexity of the validation text."""

@@ -211,7 +211,8 @@ def _check_settings(request: FitRequest, training: TrainConfig) -> None:
         raise ConfigError(f"window must be a whole number of at least 1, got {request.window!r}")
     if training.needs_validation and request.valid is None:
         raise ConfigError(
-            "training.patience and schedule 'plateau' need validation data, got valid=None"
+            "training.patience, schedule 'plateau' and averaging 'triggered' need validation data, "
+            "got valid=None"
         )
 
 
@@ -234,8 +235,12 @@ def _train(
         torch.manual_seed(training.seed)
         model = load_model_class(request.architecture)(config)
         inform_model(model, data)
-        kind = MaskedObjective if is_masked(model) else LanguageModelObjective
-        objective = kind(model, data, valid, lanes=training.batch.batch_size, window=request.window)
+        sizes = {"lanes": training.batch.batch_size, "window": request.window}
+        objective: Any
+        if is_masked(model):
+            objective = MaskedObjective(model, data, valid, **sizes)
+        else:
+            objective = LanguageModelObjective(model, data, valid, **sizes, seed=training.seed)
         result = train(
             model,
             objective,

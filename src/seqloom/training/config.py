@@ -11,7 +11,7 @@ from seqloom.errors import ConfigError
 
 OptimizerName = Literal["sgd", "momentum", "adagrad", "adadelta", "adam", "adamw", "lbfgs"]
 ScheduleName = Literal["constant", "step", "cosine", "plateau", "noam"]
-Averaging = Literal["none", "ema", "uniform"]
+Averaging = Literal["none", "ema", "uniform", "triggered"]
 Precision = Literal["fp32", "bf16", "fp16"]
 
 
@@ -115,10 +115,13 @@ class TrainConfig:
         clip_value: Clip each gradient to [-value, value].
         accumulate: Batches whose gradients are added before an update.
         precision: "fp32", or "bf16" or "fp16" for the products (weights stay in fp32).
-        averaging: Evaluate and keep averaged weights: "ema" (decay `average_decay`) or "uniform"
-            (the mean since epoch `average_from`: averaged SGD, Polyak and Juditsky 1992).
+        averaging: Evaluate and keep averaged weights: "ema" (decay `average_decay`), "uniform"
+            (the mean since epoch `average_from`: averaged SGD, Polyak and Juditsky 1992) or
+            "triggered" (the mean since an evaluation was no better than the best of those more
+            than `average_patience` before it: NT-ASGD, Merity et al. 2018).
         average_decay: Of "ema".
         average_from: Of "uniform", in epochs.
+        average_patience: Of "triggered", in evaluations.
         evaluate_every: Updates between two evaluations; by default once an epoch.
         metric: Which metric decides; by default the objective's own.
         patience: Stop after so many evaluations without improvement, if given.
@@ -141,6 +144,7 @@ class TrainConfig:
     averaging: Averaging = "none"
     average_decay: float = 0.999
     average_from: int = 0
+    average_patience: int = 5
     evaluate_every: int | None = None
     metric: str | None = None
     patience: int | None = None
@@ -166,6 +170,10 @@ class TrainConfig:
             raise ConfigError(
                 f"training.average_decay must lie in (0, 1), got {self.average_decay}"
             )
+        if self.average_patience < 0:
+            raise ConfigError(
+                f"training.average_patience must not be negative, got {self.average_patience}"
+            )
         if self.seed < 0:
             raise ConfigError(f"training.seed must not be negative, got {self.seed}")
         if self.optimizer.name == "lbfgs":
@@ -180,4 +188,8 @@ class TrainConfig:
     @property
     def needs_validation(self) -> bool:
         """Whether a setting acts on what evaluations find."""
-        return self.patience is not None or self.schedule.name == "plateau"
+        return (
+            self.patience is not None
+            or self.schedule.name == "plateau"
+            or self.averaging == "triggered"
+        )

@@ -177,12 +177,13 @@ class _Run:
         """Follow the gradient of the mean loss over all items of all batches and processes."""
         runtime, config, weights = self.runtime, self.config, self.weights
         self.optimizer.zero_grad(set_to_none=True)
-        first = items = 0.0
+        first = items = pace = 0.0
         for batch in group:
             with runtime.autocast():
                 loss = self.objective.loss(self.model, batch.tensors(runtime.device))
             count = self._count(loss)
             first, items = first or max(count, 1.0), items + count
+            pace += loss.pace / len(group)
             runtime.scaler.scale(loss.total / first).backward()
         runtime.sum_gradients(weights)
         runtime.scaler.unscale_(self.optimizer)
@@ -194,6 +195,8 @@ class _Run:
             nn.utils.clip_grad_value_(weights, config.clip_value)
         if config.clip_norm is not None:
             nn.utils.clip_grad_norm_(weights, config.clip_norm)
+        for settings in self.optimizer.param_groups:
+            settings["lr"] *= pace
         runtime.scaler.step(self.optimizer)
         runtime.scaler.update()
 
@@ -292,6 +295,7 @@ class _Run:
             before is None or (now > before if self.objective.higher_is_better else now < before)
         )
         state.schedule.observe(improved=improved)
+        state.average.observe(-now if self.objective.higher_is_better else now)
         state.stale = 0 if improved else state.stale + 1
         if not improved:
             return

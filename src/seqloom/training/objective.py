@@ -11,10 +11,15 @@ from seqloom.data.batches import Batch
 
 
 class LossOutput(NamedTuple):
-    """A loss summed over items, and how many they are; so uneven batches average right."""
+    """A loss summed over items, and how many they are; so uneven batches average right.
+
+    `pace` times the learning rate is the rate of the update; of several batches added up, their
+    mean.
+    """
 
     total: Tensor
     items: int | float
+    pace: float = 1.0
 
 
 class Objective(Protocol):

@@ -51,23 +51,36 @@ class WeightAverage:
 
     "ema": $\bar w \leftarrow d \bar w + (1 - d) w$. "uniform": the mean of the weights after every
     update since it began (Polyak and Juditsky 1992, "Acceleration of Stochastic Approximation by
-    Averaging").
+    Averaging"). "triggered": the same since the metric first was no better than it had been more
+    than n evaluations before; until then the weights as they are (NT-ASGD: Merity et al. 2018,
+    "Regularizing and Optimizing LSTM Language Models", section 4, algorithm 1).
 
     Args:
         model: Whose weights.
-        kind: "none", "ema" or "uniform".
+        kind: "none", "ema", "uniform" or "triggered".
         decay: d of "ema".
+        patience: n of "triggered".
     """
 
-    def __init__(self, model: nn.Module, kind: Averaging, decay: float) -> None:
-        self.model, self.kind, self.decay = model, kind, decay
+    def __init__(self, model: nn.Module, kind: Averaging, decay: float, patience: int = 5) -> None:
+        self.model, self.kind, self.decay, self.patience = model, kind, decay, patience
         self.updates = 0
         self.mean: dict[str, Tensor] = {}
+        self.seen: list[float] = []
+        self.triggered = False
+
+    def observe(self, value: float) -> None:
+        """Take in what an evaluation found, less being better; it may trigger the averaging."""
+        if self.kind != "triggered" or self.triggered:
+            return
+        earlier = self.seen[: max(0, len(self.seen) - self.patience)]
+        self.triggered = bool(earlier) and value > min(earlier)
+        self.seen.append(value)
 
     @torch.no_grad()
     def update(self) -> None:
         """Take in the weights as they are after an update."""
-        if self.kind == "none":
+        if self.kind == "none" or (self.kind == "triggered" and not self.triggered):
             return
         self.updates += 1
         for name, weight in self.model.named_parameters():

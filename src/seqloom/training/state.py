@@ -49,7 +49,9 @@ class RunState:
         self.model = model.to(runtime.device)
         self.optimizer = make_optimizer(self.model, config.optimizer)
         self.schedule = Schedule(config.schedule)
-        self.average = WeightAverage(self.model, config.averaging, config.average_decay)
+        self.average = WeightAverage(
+            self.model, config.averaging, config.average_decay, config.average_patience
+        )
         self.step = self.epoch = self.batch = self.best_step = self.stale = 0
         self.best: dict[str, float] = {}
         self.seconds = 0.0
@@ -83,6 +85,8 @@ class RunState:
             "schedule": self.schedule.state(),
             "scaler": self.runtime.scaler.state_dict(),
             "average_updates": self.average.updates,
+            "average_seen": self.average.seen,
+            "average_triggered": self.average.triggered,
         }
         return Checkpoint(tensors, counters | kept | values)
 
@@ -105,6 +109,8 @@ class RunState:
         device = self.runtime.device
         self.average.mean = {k: v.to(device) for k, v in tensors.get("average", {}).items()}
         self.average.updates = values["average_updates"]
+        self.average.seen = list(values["average_seen"])
+        self.average.triggered = values["average_triggered"]
         carried = tensors.get(f"carry{rank}", {})
         objective.restore({k: v.to(device) for k, v in carried.items()})
         restore_random_state(tensors[f"rng{rank}"])
