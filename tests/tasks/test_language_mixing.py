@@ -294,6 +294,11 @@ def test_the_cache_equals_a_hand_computation(arch, size, monkeypatch):
     np.testing.assert_allclose(words_of(cached, HELD), expected, rtol=1e-4)
     found = cached.evaluate(HELD)["loss"]
     assert found == pytest.approx(-expected.mean(), rel=1e-4)
+    # A prompt read in one go.
+    for length in (1, 2, 3, 9):
+        prompt = np.array([[model.reader.end, *ids[: length - 1]]])
+        logs = cached.engine_.step(*cached.engine_.read(prompt))[0]
+        assert float(logs[0, ids[length - 1]]) == pytest.approx(expected[length - 1], rel=1e-4)
     # In pieces.
     for cut in (1, 2, 9):
         first, reading = cached.engine_.stream(ids[:cut])

@@ -85,8 +85,6 @@ def interval_table(
 
 def _draw(axes: Any, rows: Sequence[tuple[float, float, float]], *, right: float) -> None:
     """Points with their lines; every second row is shaded, as far right as the columns go."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_xscale("log")
     ends = [number for row in rows for number in row]
     low, high = min(ends), max(ends)
@@ -101,12 +99,7 @@ def _draw(axes: Any, rows: Sequence[tuple[float, float, float]], *, right: float
         axes.plot([lower, upper], [place, place], color=color, linewidth=2.2, alpha=0.55)
         axes.plot([value], [place], "o", color=color, markersize=6)
     axes.axvline(rows[0][0], color=style.FAINT, linewidth=0.9, linestyle=":")
-    subs = (1.0, 2.0, 5.0) if high / low > 8 else tuple(np.arange(1, 10, 0.5))
-    if high / low < 1.5:
-        subs = tuple(np.arange(1, 10, 0.1))
-    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    _label_ratios(axes.xaxis, low, high)
     axes.grid(axis="x", color=style.GRID, linewidth=0.7)
     axes.set_axisbelow(True)
 
@@ -151,7 +144,8 @@ def context_curves(
         axes, fonts, title=title, xlabel="tokens of context, the rest forgotten", ylabel=label
     )
     style.name_ticks(axes.xaxis, names, fonts, style.SMALL)
-    _label_ratios(axes, [v for values in series.values() for v in values.values()])
+    every = [v for values in series.values() for v in values.values()]
+    _label_ratios(axes.yaxis, min(every), max(every))
     axes.grid(color=style.GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     if len(series) > 1:
@@ -159,14 +153,14 @@ def context_curves(
     return figure
 
 
-def _label_ratios(axes: Any, values: Sequence[float]) -> None:
+def _label_ratios(axis: Any, low: float, high: float) -> None:
     """Plain numbers along a logarithmic scale, whatever its span."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    span = max(values) / min(values)
-    subs = (1.0, 2.0, 5.0) if span > 20 else tuple(float(n) for n in range(1, 10))
-    if span < 2:
-        subs = tuple(np.arange(1, 10, 0.2))
-    axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=14))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    if high / low > 8:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=14))
+    else:
+        round_numbers = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high)
+        axis.set_major_locator(FixedLocator([n for n in round_numbers if n > 0]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

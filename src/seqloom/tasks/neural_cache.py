@@ -170,19 +170,24 @@ class CachedLanguage:
             logs = network.double().cpu().numpy()
             yield _Piece(logs, likeness, seen, same & seen, Reading(last, state))
 
+    @torch.no_grad()
     def read(self, ids: NDArray[Any]) -> Reading:
-        """Read texts, all but the last id of each."""
+        """Read texts in one go, all but the last id of each."""
         rows, size = len(ids), self._config.size
+        inner = self.model.engine_.read(np.full((rows, 1), self._end)).state
         weight = next(self._network.parameters())
-        state = CacheState(
-            self.model.engine_.read(np.full((rows, 1), self._end)).state,
-            weight.new_zeros(rows, size, self._width),
-            torch.full((rows, size), -1, device=weight.device),
-            weight.new_zeros(rows, self._width),
-            torch.zeros(rows, dtype=torch.bool, device=weight.device),
-        )
-        for place in range(ids.shape[1] - 1):
-            state = self._advance(np.asarray(ids[:, place], np.int64), state)
+        keys = weight.new_zeros(rows, size, self._width)
+        words = torch.full((rows, size), -1, device=weight.device)
+        before = weight.new_zeros(rows, self._width)
+        begun = ids.shape[1] > 1
+        if begun:
+            features, inner = self._engine.features(ids[:, :-1], inner)  # (B, T - 1, H)
+            after = torch.as_tensor(np.asarray(ids[:, 1:-1], np.int64), device=weight.device)
+            keys = torch.cat([keys, features[:, :-1]], dim=1)[:, -size:]
+            words = torch.cat([words, after], dim=1)[:, -size:]
+            before = features[:, -1]
+        started = torch.full((rows,), begun, device=weight.device)
+        state = CacheState(inner, keys, words, before, started)
         return Reading(np.asarray(ids[:, -1], np.int64), state)
 
     @torch.no_grad()
