@@ -243,6 +243,7 @@ def folder(tmp_path_factory, models):
     place = tmp_path_factory.mktemp("league")
     (place / "train.txt").write_text("\n".join(TEXTS))
     (place / "test.txt").write_text("\n".join(TEST * 5))
+    (place / "few.txt").write_text("\n".join(TEST[:3]))
     models["two"].save(place / "two")
     counted(2, reverse=True).fit(TEXTS).save(place / "right")
     models["net"].save(place / "net")
@@ -263,7 +264,7 @@ def test_compare_fits_and_loads(folder):
     names = [row["name"] for row in found["league"]]
     assert names[0] == str(folder / "two") and len(names) == 3
     assert found["contexts"].keys() == set(names)
-    assert list(found["contexts"][names[0]]) == ["1", "2", "4", "8", "16", "32", "64", "all"]
+    assert list(found["contexts"][names[0]]) == ["1", "2", "4", "8", "16", "32", "all"]
     kept = LanguageModel.load(out / "models" / "ngram:order=1,smoothing=add-one")
     row = next(r for r in found["league"] if r["name"].startswith("ngram"))
     said = kept.evaluate(folder / "test.txt")
@@ -274,7 +275,27 @@ def test_compare_fits_and_loads(folder):
     assert again.returncode == 1 and "exists already" in again.stderr
 
 
-def test_compare_prints_a_table(folder):
+def test_compare_prints_a_table_also_of_what_cannot_happen(folder):
+    (folder / "sure.toml").write_text(
+        f"""
+task = "lm"
+arch = "ngram"
+text = {{unit = "space"}}
+[data]
+train = "{folder / "train.txt"}"
+[model]
+order = 3
+smoothing = "maximum-likelihood"
+"""
+    )
+    names = [folder / "two", folder / "sure.toml"]
+    out = folder / "sure"
+    wide = run("compare", *names, "--data", folder / "few.txt", "--out", out, "--json")
+    assert wide.returncode == 0, wide.stderr
+    best, last = json.loads(wide.stdout)["league"]
+    assert best["name"].endswith("two") and last["word_perplexity"] is None
+    assert list(json.loads(wide.stdout)["contexts"][best["name"]]) == ["1", "2", "4", "8", "all"]
+    assert (out / "league.png").exists() and (out / "contexts.png").exists()
     result = run("compare", folder / "two", folder / "net", "--data", folder / "test.txt")
     assert result.returncode == 0, result.stderr
     assert "perplexity a word" in result.stdout and "best" in result.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,9 +67,9 @@ def run(
     standings = compare(fitted, data, resamples=resamples)
     curves = {row.name: by_context(fitted[row.name], data) for row in standings} if contexts else {}
     named: dict[str, Any] = {
-        "league": [asdict(row) for row in standings],
+        "league": [{k: _plain(v) for k, v in asdict(row).items()} for row in standings],
         "contexts": {
-            name: {"all" if k is None else str(k): value for k, value in values.items()}
+            name: {"all" if k is None else str(k): _plain(v) for k, v in values.items()}
             for name, values in curves.items()
         },
     }
@@ -164,7 +165,7 @@ def _write(
     out.mkdir(parents=True, exist_ok=True)
     (out / "league.json").write_text(json.dumps(named, ensure_ascii=False, indent=1), "utf-8")
     best = standings[0].word_perplexity
-    drawn = [row for row in standings if row.word_perplexity < float("inf")]
+    drawn = [row for row in standings if row.word_perplexity < math.inf]
     figure = interval_table(
         {
             row.name: (row.word_perplexity, best * min(row.low, row.ratio), best * row.high)
@@ -181,6 +182,9 @@ def _write(
         title=f"Language models on {data}",
     )
     pictures = {"league": figure}
+    curves = {
+        name: values for name, values in curves.items() if all(map(math.isfinite, values.values()))
+    }
     if curves:
         pictures["contexts"] = context_curves(
             curves, label="perplexity a token", title=f"What a longer context brings, on {data}"
@@ -188,6 +192,11 @@ def _write(
     for name, picture in pictures.items():
         for suffix in ("png", "svg"):
             save(picture, out / f"{name}.{suffix}")
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, which knows no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _short(number: float) -> str:

@@ -13,25 +13,21 @@ import numpy as np
 from seqloom.config import from_dict, to_dict
 from seqloom.data.prepared import PrepareConfig
 from seqloom.errors import ConfigError
-from seqloom.metrics import bits_per, perplexity
-from seqloom.tasks.corpus import TextSource, already_prepared, text_examples
+from seqloom.tasks.corpus import TextSource
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
 from seqloom.tasks.estimator import Estimator
 from seqloom.tasks.filling import Filling, fill
 from seqloom.tasks.generation import Writing, next_log_probs, write
 from seqloom.tasks.language_engine import (
     WINDOW,
-    FillsBlanks,
     FitRequest,
-    Ids,
     LanguageEngine,
     engine_class,
 )
-from seqloom.tasks.measuring import TextReader, measured
+from seqloom.tasks.measuring import TextReader, evaluated
 from seqloom.tasks.parts import saved_parts
 from seqloom.tasks.rescoring import Rescored, rescore
-from seqloom.tasks.reversal import turn
-from seqloom.tasks.text_score import TextScore
+from seqloom.tasks.text_score import TextScore, scored
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 from seqloom.text.pipeline import Unit
 
@@ -173,31 +169,7 @@ class LanguageModel(Estimator):
             `bits_per_character` too. Of a masked model, `pseudo_perplexity` in place of the three.
         """
         self.require_fitted()
-        prepared = already_prepared(data, self.vocabulary_)
-        sizes: dict[str, float] = {}
-        if prepared is not None:
-            ids: Ids = prepared.data.sequences["ids"].flat
-            ids = turn(ids, self.reader.end) if self.reverse else ids
-            loss, items = self.engine_.loss(ids)
-        else:
-            text = measured(text_examples(data), self.reader, words)
-            ids = text.ids
-            loss, items = self.engine_.loss(ids)
-            sizes = {
-                "word_perplexity": perplexity(loss, float(text.words.sum())),
-                "bits_per_character": bits_per(loss, float(text.characters.sum())),
-            }
-        unk = self.vocabulary_[self.vocabulary_.specials.unk]
-        name = "perplexity"
-        if isinstance(self.engine_, FillsBlanks):
-            name, sizes = "pseudo_perplexity", {}
-        return {
-            name: perplexity(loss, items),
-            "loss": loss / items,
-            "tokens": float(items),
-            "unknown": float((ids == unk).mean()),
-            **sizes,
-        }
+        return evaluated(self.engine_, self.reader, data, words)
 
     @property
     def reader(self) -> TextReader:
@@ -216,25 +188,9 @@ class LanguageModel(Estimator):
         """
         self.require_fitted()
         if isinstance(texts, str):
-            return self._score([texts])[0]
+            return scored(self.engine_, self.reader, [texts])[0]
         pieces = (texts[begin : begin + 64] for begin in range(0, len(texts), 64))
-        return [score for piece in pieces for score in self._score(piece)]
-
-    def _score(self, texts: Sequence[str]) -> list[TextScore]:
-        specials = self.vocabulary_.specials
-        words = [[*self.reader.words(text), specials.eos] for text in texts]
-        ids = [self.vocabulary_.encode(each) for each in words]
-        unk = self.vocabulary_[specials.unk]
-        found = []
-        for text, own, row, each in zip(
-            texts, words, self.engine_.log_probs(ids), ids, strict=True
-        ):
-            unknown = (each == unk).tolist()
-            columns: tuple[list[Any], ...] = (own, list(row), unknown)
-            if self.reverse:  # back into the order of the text
-                columns = tuple([*column[-2::-1], column[-1]] for column in columns)
-            found.append(TextScore(text, *map(tuple, columns)))
-        return found
+        return [each for piece in pieces for each in scored(self.engine_, self.reader, piece)]
 
     def perplexity(self, text: str) -> float:
         """Return the perplexity of one text on its own, a word, its end counted as one."""

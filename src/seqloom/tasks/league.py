@@ -130,7 +130,7 @@ def compare(
 def by_context(
     model: LanguageModel,
     data: TextSource,
-    lengths: Sequence[int] = CONTEXTS,
+    lengths: Sequence[int] | None = None,
     *,
     positions: int = 1000,
     seed: int = 0,
@@ -143,19 +143,21 @@ def by_context(
     Args:
         model: A fitted model.
         data: A file, "NAME:SPLIT" of a named data set, or texts.
-        lengths: The lengths k.
+        lengths: The lengths k; by default 1, 2, 4, ... 64, as far as the text is twice as long.
         positions: How many words to draw.
         seed: Of chance.
 
     Returns:
         The perplexity a token by length; under None that with all there is, on the same words.
     """
+    model.require_fitted()
+    ids = measured(text_examples(data), model.reader, None).ids
+    if lengths is None:
+        lengths = [k for k in CONTEXTS if k == 1 or 2 * k <= len(ids)]
     if not lengths or min(lengths) < 1 or positions < 1:
         raise ConfigError(
             f"lengths and positions must be at least 1, got {list(lengths)} and {positions}"
         )
-    model.require_fitted()
-    ids = measured(text_examples(data), model.reader, None).ids
     longest = max(lengths)
     if len(ids) <= longest:
         raise DataError(

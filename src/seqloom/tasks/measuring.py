@@ -9,7 +9,9 @@ import numpy as np
 
 from seqloom.data.examples import Text
 from seqloom.errors import DataError
-from seqloom.tasks.language_engine import Ids
+from seqloom.metrics import bits_per, perplexity
+from seqloom.tasks.corpus import TextSource, already_prepared, text_examples
+from seqloom.tasks.language_engine import FillsBlanks, Ids, LanguageEngine
 from seqloom.tasks.reversal import turn
 from seqloom.text.pipeline import TextConfig, TextPipeline, Unit
 from seqloom.text.vocabulary import Vocabulary
@@ -79,3 +81,34 @@ def measured(examples: Iterable[Text], reader: TextReader, unit: Unit | None) ->
         np.array(words, np.int32),
         np.array(characters, np.int32),
     )
+
+
+def evaluated(
+    engine: LanguageEngine, reader: TextReader, data: TextSource, unit: Unit | None
+) -> dict[str, float]:
+    """The figures of `LanguageModel.evaluate`, which says what they are."""
+    prepared = already_prepared(data, reader.vocabulary)
+    sizes: dict[str, float] = {}
+    if prepared is not None:
+        ids: Ids = prepared.data.sequences["ids"].flat
+        ids = turn(ids, reader.end) if reader.reverse else ids
+        loss, items = engine.loss(ids)
+    else:
+        text = measured(text_examples(data), reader, unit)
+        ids = text.ids
+        loss, items = engine.loss(ids)
+        sizes = {
+            "word_perplexity": perplexity(loss, float(text.words.sum())),
+            "bits_per_character": bits_per(loss, float(text.characters.sum())),
+        }
+    unk = reader.vocabulary[reader.vocabulary.specials.unk]
+    name = "perplexity"
+    if isinstance(engine, FillsBlanks):
+        name, sizes = "pseudo_perplexity", {}
+    return {
+        name: perplexity(loss, items),
+        "loss": loss / items,
+        "tokens": float(items),
+        "unknown": float((ids == unk).mean()),
+        **sizes,
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -271,15 +271,3 @@ def mix(
     for model in models:
         model.engine_.stream(np.array([model.reader.end], np.int32))  # refused if no distribution
     return composed(engine, "mix", models[0], metrics=metrics, heldout=origin(heldout))
-
-
-def describe_shares(model: LanguageModel) -> Mapping[str, float]:
-    """The weight of each part of a mixture, by its architecture and number."""
-    engine = model.engine_
-    assert isinstance(engine, MixedLanguage)
-    return {
-        f"{number}: {part.arch}": weight
-        for number, (part, weight) in enumerate(
-            zip(engine.model, engine.config()["weights"], strict=True), 1
-        )
-    }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from seqloom.metrics import perplexity
+from seqloom.tasks.language_engine import LanguageEngine
+from seqloom.tasks.measuring import TextReader
 from seqloom.tasks.notebook import html_words
 
 SURPRISE = 12.0  # nats at which a word is shown in full red
@@ -43,3 +47,18 @@ class TextScore:
         notes = [f"log-probability {value:.3f}" for value in self.log_probs]
         shades = [min(1.0, -value / SURPRISE) for value in self.log_probs]
         return html_words(self.words, shades, notes)
+
+
+def scored(engine: LanguageEngine, reader: TextReader, texts: Sequence[str]) -> list[TextScore]:
+    """Score texts, each on its own; the words of each are in the order of the text."""
+    vocabulary = reader.vocabulary
+    words = [[*reader.words(text), vocabulary.specials.eos] for text in texts]
+    ids = [vocabulary.encode(each) for each in words]
+    unk = vocabulary[vocabulary.specials.unk]
+    found = []
+    for text, own, row, each in zip(texts, words, engine.log_probs(ids), ids, strict=True):
+        columns: tuple[list[Any], ...] = (own, list(row), (each == unk).tolist())
+        if reader.reverse:
+            columns = tuple([*column[-2::-1], column[-1]] for column in columns)
+        found.append(TextScore(text, *map(tuple, columns)))
+    return found
