@@ -7,67 +7,168 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from made_up import MadeUp
+from made_up import MadeUp, Smooth
 from seqloom.errors import BackendError
+from seqloom.kernels.gpu import plan_of, program_of
 from seqloom.kernels.plan import Variant
-from seqloom.kernels.triton_printing import print_triton
+from seqloom.kernels.tiles import ON_CHIP, Job, Tiles, candidates, choose_tiles, programs, set_aside
+from seqloom.kernels.triton_products import Form
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
 
-CASES = {**CELLS, "made-up": MadeUp}
+CASES = {**CELLS, "made-up": MadeUp, "smooth": Smooth}
 
 CHECK = """
 import sys
 sys.path.insert(0, {tests!r})
 import torch
-from made_up import MadeUp
+from made_up import MadeUp, Smooth
+from seqloom.kernels import gpu
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
 
-OPTIONS = [{{}}, {{"bidirectional": True}}, {{"zoneout": 0.3, "clip": 0.4, "state_dropout": 0.3}}]
+OPTIONS = [{{}}, {{"bidirectional": True}}, {{"zoneout": 0.3, "clip": 0.4, "state_dropout": 0.3}},
+           {{"bidirectional": True, "state_dropout": 0.3, "bias": False}}]
+
+def results(cell, options, backend, kind, whole):
+    torch.manual_seed(1)
+    layer = Recurrent(cell, 3, 5, backend=backend, **options).to(kind)
+    x = torch.randn(4, 3, 3).transpose(0, 1).to(kind).requires_grad_()
+    begin = [torch.randn(s.shape).to(kind).requires_grad_() for s in layer.initial_states(3)]
+    torch.manual_seed(2)
+    given = [] if whole else begin
+    outputs, after = layer(x, None if whole else torch.tensor([4, 1, 3]), given or None)
+    total = outputs.square().sum()
+    if not whole:
+        total = total + sum(a.sum() for a in after)
+    return [outputs, *after, *torch.autograd.grad(total, [x, *given, *layer.parameters()])]
+
 for name in {names!r}:
-    cell = {{**CELLS, "made-up": MadeUp}}[name]
-    for options in OPTIONS:
-        found = []
-        for backend, kind in (("reference", torch.float64), ("triton", torch.float32)):
-            torch.manual_seed(1)
-            layer = Recurrent(cell, 3, 5, backend=backend, **options).to(kind)
-            x = torch.randn(4, 3, 3).transpose(0, 1).to(kind).requires_grad_()
-            shapes = [s.shape for s in layer.initial_states(3)]
-            begin = [torch.randn(s).to(kind).requires_grad_() for s in shapes]
-            torch.manual_seed(2)
-            outputs, after = layer(x, torch.tensor([4, 1, 3]), begin)
-            total = outputs.square().sum() + sum(a.sum() for a in after)
-            grads = torch.autograd.grad(total, [x, *begin, *layer.parameters()])
-            found.append([outputs, *after, *grads])
-        for one, other in zip(*found):
-            error = float((one - other).detach().norm() / (one.detach().norm() + 1e-9))
-            assert error < 1e-5, (name, options, error)
+    cell = {{**CELLS, "made-up": MadeUp, "smooth": Smooth}}[name]
+    for number, options in enumerate(OPTIONS):
+        for whole in (False, True):
+            gpu.OPTIONS["split"] = 1 + (number + whole) % 2  # how warps share a product
+            exact = results(cell, options, "reference", torch.float64, whole)
+            found = results(cell, options, "triton", torch.float32, whole)
+            for one, other in zip(exact, found):
+                error = float((one - other).detach().norm() / (one.detach().norm() + 1e-9))
+                assert error < 1e-5, (name, options, whole, error)
     print(name, "ok")
 """
 
 
-@pytest.mark.parametrize("names", [list(CASES)[i::3] for i in range(3)], ids=["1", "2", "3"])
-def test_every_cell_by_the_interpreter(names):
+def interpreted(code: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("triton", reason="triton is not installed here")
-    code = CHECK.format(tests=str(Path(__file__).parent.parent), names=names)
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
+
+
+@pytest.mark.parametrize("names", [list(CASES)[i::4] for i in range(4)], ids=["1", "2", "3", "4"])
+def test_every_cell_by_the_interpreter(names):
+    done = interpreted(CHECK.format(tests=str(Path(__file__).parent.parent), names=names))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("ok") == len(names)
 
 
+def test_one_row_of_one_step_by_the_interpreter():
+    code = """
+import torch
+from seqloom.nn.recurrent import Recurrent
+layer = Recurrent("lstm", 3, 5, bidirectional=True, backend="triton")
+other = Recurrent("lstm", 3, 5, bidirectional=True, backend="reference")
+other.load_state_dict(layer.state_dict())
+x = torch.randn(1, 1, 3)
+for lengths in (None, torch.ones(1, dtype=torch.long)):
+    one, two = layer(x, lengths), other(x, lengths)
+    assert torch.allclose(one.outputs, two.outputs, atol=1e-6)
+    one.outputs.sum().backward(), two.outputs.sum().backward()
+for a, b in zip(layer.parameters(), other.parameters()):
+    assert torch.allclose(a.grad, b.grad, atol=1e-6)
+print("ok")
+"""
+    done = interpreted(code)
+    assert done.stdout.strip() == "ok", done.stderr[-2000:]
+
+
+FORMS = [Form(64, 64, 4, 2), Form(100, 128, 4, 4, wide=True), Form(96, 64), Form(64, 64, parts=2)]
+
+
 @pytest.mark.parametrize("cell", CASES)
-def test_the_printed_kernels_are_python(cell):
+@pytest.mark.parametrize("form", FORMS)
+def test_the_printed_kernels_are_python(cell, form):
+    traced = CASES[cell].traced()
     for variant in (Variant(), Variant(keep=True, clip=True)):
-        program = print_triton(CASES[cell].traced(), variant)
-        compile(program.source, "kernels", "exec")
-        assert program.source == print_triton(CASES[cell].traced(), variant).source
+        for backward in (False, True):
+            program = program_of(traced, variant, form, backward=backward)
+            compile(program.source, "kernels", "exec")
+            program_of.cache_clear()
+            assert program == program_of(traced, variant, form, backward=backward)
+
+
+def test_looking_finds_the_pattern_in_either_half_of_a_word():
+    """The arithmetic of the printed look: (~w - 0x00010001) & w & 0x80008000, in 32 bits."""
+    rng = np.random.default_rng(0)
+    halves = rng.integers(0, 1 << 16, (100_000, 2), dtype=np.uint32)
+    halves[::7, 0], halves[::5, 1] = 0xFFFF, 0xFFFF
+    halves[1::3] |= 0xFF00  # near it
+    words = halves[:, 0] | halves[:, 1] << np.uint32(16)
+    found = (np.uint32(0xFFFEFFFE) - words) & words & np.uint32(0x80008000)
+    assert ((found != 0) == (halves == 0xFFFF).any(axis=1)).all()
+
+
+# -- tiles -----------------------------------------------------------------------------------------
+
+
+def jobs():
+    for cell in ("rnn", "gru", "gru-before", "lstm", "made-up"):
+        plan = plan_of(CASES[cell].traced(), Variant())
+        direct, late = len(plan.direct), len(plan.late)
+        for size, batch in ((8, 1), (104, 3), (512, 16), (656, 20), (1024, 64), (2048, 64)):
+            for item in (2, 4):
+                across = 1 << max(0, direct - 1).bit_length()
+                yield Job(size, batch, 1, size, across, item, False, direct, late)
+                yield Job(size, batch, 2, size * direct, 1, item, True, direct, late)
+
+
+@pytest.mark.parametrize("job", list(jobs()), ids=str)
+def test_tiles_fit_the_card_and_cover_the_work(job):
+    tiles = choose_tiles(job, 132)
+    assert tiles in candidates(job, 132)
+    assert programs(job, tiles.rows, tiles.units) <= 132
+    assert tiles.units * -(-job.size // tiles.units) >= job.size
+    chunks = -(-job.width // tiles.parts // tiles.chunk)
+    columns = tiles.units * (tiles.parts if job.turned else job.direct)
+    assert min(tiles.held, chunks) * tiles.chunk * columns * job.item <= ON_CHIP
+    form = tiles.form(job.size, job.item)
+    assert form.pack <= 16 and form.pack & (form.pack - 1) == 0
+    if tiles.parts > 1:
+        assert job.size % (tiles.units * tiles.parts) == 0
+
+
+def test_tiles_that_were_too_large_are_not_chosen_again():
+    job = Job(512, 16, 1, 512, 4, 2, False, 4, 0)
+    first = choose_tiles(job, 131)
+    set_aside(job, first)
+    assert choose_tiles(job, 131) != first
+
+
+def test_too_many_rows_for_the_card_are_refused():
+    job = Job(4096, 4096, 2, 4096, 4, 2, False, 4, 0)
+    with pytest.raises(BackendError, match=r"4096 rows of 4096 units .* use smaller batches"):
+        choose_tiles(job, 132)
+
+
+def test_a_product_shared_by_programs_is_printed_for_the_way_back_alone():
+    traced = CASES["lstm"].traced()
+    form = Tiles(64, 16, 8, 128, looks=False, parts=8).form(1024, 2)
+    assert "PARTIAL" in program_of(traced, Variant(), form, backward=True).source
+    assert "slot" not in program_of(traced, Variant(), form, backward=False).source
 
 
 def test_without_a_gpu_it_says_so(monkeypatch):

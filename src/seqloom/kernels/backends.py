@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -27,7 +29,7 @@ class Backend(NamedTuple):
         why_not: What keeps it from running a layer there, or "".
     """
 
-    run: Callable[[Kind, Tensor, Tensor, Sequence[Direction]], list[Ran]]
+    run: Callable[[Kind, Tensor, Tensor | None, Sequence[Direction]], list[Ran]]
     why_not: Callable[[Kind, Tensor, Sequence[Direction]], str]
 
 
@@ -35,10 +37,10 @@ def run_layer(
     backend: str,
     kind: Kind,
     x: Float[Tensor, "B T D"],
-    lengths: Int[Tensor, " B"],
+    lengths: Int[Tensor, " B"] | None,
     directions: Sequence[Direction],
 ) -> list[Ran]:
-    """Run a layer by a backend.
+    """Run a layer by a backend; without lengths all rows are whole.
 
     Raises:
         BackendError: If there is no such backend, or it cannot run this.
@@ -48,6 +50,8 @@ def run_layer(
     why_not = BACKENDS[backend].why_not(kind, x, directions)
     if why_not:
         raise BackendError(f"backend {backend!r} {why_not}; {_other(kind, x, directions)}")
+    if backend != "triton":  # whose kernels begin with zeros by themselves
+        directions = [_begun(kind, x, each) for each in directions]
     return BACKENDS[backend].run(kind, x, lengths, directions)
 
 
@@ -56,13 +60,28 @@ def _other(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
     return f"use backend={able[0]!r} or 'auto'" if able else "no backend here can run this"
 
 
+def _begun(kind: Kind, x: Tensor, direction: Direction) -> Direction:
+    """A direction that begins with zeros, if it is not given where to begin."""
+    if direction.states:
+        return direction
+    rows, first = direction.weights.weight_hh.shape
+    others = [rows // len(kind.traced.gates)] * (len(kind.traced.states) - 1)
+    zeros = [x.new_zeros(len(x), width) for width in (first, *others)]
+    return replace(direction, states=zeros)
+
+
+def _lengths(x: Tensor, lengths: Tensor | None) -> Tensor:
+    return torch.full((len(x),), x.shape[1], device=x.device) if lengths is None else lengths
+
+
 # -- the loop --------------------------------------------------------------------------------------
 
 
 def _run_reference(
-    kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]
+    kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
 ) -> list[Ran]:
     found = []
+    lengths = _lengths(x, lengths)
     for each in directions:
         weights, settings = each.weights, each.settings
         drive = functional.linear(x, weights.weight_ih, weights.bias_ih)
@@ -94,11 +113,14 @@ def turned(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
 # -- printed loops ---------------------------------------------------------------------------------
 
 
-def _run_cpu(kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]) -> list[Ran]:
+def _run_cpu(
+    kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
+) -> list[Ran]:
     from seqloom.kernels.cpu import run_forward  # numba loads when it is needed
     from seqloom.kernels.operator import recurrent
 
     found = []
+    lengths = _lengths(x, lengths)
     for each in directions:
         w, s = each.weights, each.settings
         given = [x, *each.states, *_tensors(w)]
@@ -135,17 +157,21 @@ def _why_not_cpu(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
 
 
 def _run_triton(
-    kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]
+    kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
 ) -> list[Ran]:
-    from seqloom.kernels.gpu import check_flags, run_directions
+    from seqloom.kernels.gpu import run_directions
 
-    check_flags()
     return run_directions(kind.traced, x, lengths, directions)
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
 
 
 def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
     del kind
-    if find_spec("triton") is None:
+    if not _has_triton():
         return "needs triton, which is not installed"
     if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"runs on a GPU, got tensors on {x.device}"
@@ -162,7 +188,7 @@ def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> s
 
 
 def _run_torch(
-    kind: Kind, x: Tensor, lengths: Tensor, directions: Sequence[Direction]
+    kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
 ) -> list[Ran]:
     call: Callable[..., Any] = getattr(torch._VF, kind.torch_name)
     first = directions[0].weights
@@ -170,7 +196,7 @@ def _run_torch(
     begin = [torch.stack(parts) for parts in zip(*(d.states for d in directions), strict=True)]
     state = tuple(begin) if kind.torch_name == "lstm" else begin[0]
     options = (first.bias_ih is not None, 1, 0.0, torch.is_grad_enabled(), len(directions) == 2)
-    if bool((lengths == x.shape[1]).all()):
+    if lengths is None:
         outputs, *ended = call(x, state, flat, *options, True)
     else:
         packed = pack_padded_sequence(

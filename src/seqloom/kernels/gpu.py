@@ -21,37 +21,36 @@ from torch.nn import functional
 from seqloom.errors import BackendError
 from seqloom.files import cache_folder
 from seqloom.kernels.layer import Direction, Ran
-from seqloom.kernels.plan import Variant
+from seqloom.kernels.plan import Plan, Variant
+from seqloom.kernels.tiles import Job, Tiles, choose_tiles, set_aside
 from seqloom.kernels.tracing import TracedCell
-from seqloom.kernels.triton_printing import TritonProgram, print_triton
+from seqloom.kernels.triton_backward import Backward
+from seqloom.kernels.triton_forward import Forward
+from seqloom.kernels.triton_printing import TritonProgram, runs_of
+from seqloom.kernels.triton_products import Form, power
+from seqloom.kernels.triton_text import PATIENCE
 
-PATIENCE = 1 << 22  # looks at a barrier before a program gives up
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """How a kernel is cut.
-
-    Args:
-        rows: Rows of a program.
-        units: Units of a program.
-        warps: Its warps.
-        hold: Whether it holds its part of the matrix from step to step.
-    """
-
-    rows: int
-    units: int
-    warps: int
-    hold: bool
+Shape = tuple[int, int, int, int]  # rows, steps, directions, units
 
 
 @cache
-def program_of(cell: TracedCell, variant: Variant, chunks: int = 1) -> TritonProgram:
-    """A cell's kernels, printed."""
-    return print_triton(cell, variant, chunks)
+def plan_of(cell: TracedCell, variant: Variant) -> Plan:
+    """What a cell's kernels compute."""
+    return Plan(cell, variant, decisions=True)
 
 
 @cache
+def program_of(cell: TracedCell, variant: Variant, form: Form, *, backward: bool) -> TritonProgram:
+    """A cell's kernel, printed."""
+    return (Backward if backward else Forward)(plan_of(cell, variant), form).program()
+
+
+@cache
+def _kernel(cell: TracedCell, variant: Variant, form: Form, *, backward: bool) -> Any:
+    program = program_of(cell, variant, form, backward=backward)
+    return getattr(_module(program.source), program.name)
+
+
 def _module(source: str) -> Any:
     name = f"seqloom_triton_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     folder = cache_folder() / "triton"
@@ -73,281 +72,466 @@ def _module(source: str) -> Any:
     return module
 
 
-def power(n: int) -> int:
-    """The next power of 2."""
-    return 1 << max(0, n - 1).bit_length()
+@cache
+def _processors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-CHUNK = 256  # units of the state that a product takes at a time
-SMEM = 200_000  # bytes a program may hold on chip
+@cache
+def _flag(device: torch.device) -> Tensor:
+    """What a program raises that waited too long: in the host's memory, which is looked at soon."""
+    return torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
 
 
-def choose_tiles(
-    program: TritonProgram, size: int, batch: int, directions: int, item: int, processors: int, *,
-    backward: bool,
-) -> Tiles:  # fmt: skip
-    """Tiles for a shape: every program of a launch must be at work at once, one a processor.
+def check_flags(device: torch.device) -> None:
+    """Raise if programs of an earlier launch waited for each other in vain.
 
-    Few rows and few units a program are best while there are processors for them all and its part
-    of the matrix can be held; measured on an H200 for the LSTM.
+    Raises:
+        BackendError: If they did.
     """
-    width = power(max(size, 16))
-    gates = len(program.plan.cell.gates) if backward else program.gates + len(program.plan.late)
-    least = 16 if backward else max(4, 16 // program.gates)
-    fitting = []
-    for rows in (16, 32, 64, 128):
-        slices = -(-batch // rows) * directions
-        for units in (4, 8, 16, 32, 64, 128):
-            programs = -(-size // units) * slices
-            if units < least or units > width or programs > processors:
-                continue
-            held = width * gates * units * item + rows * min(width, CHUNK) * item
-            fitting.append((held > SMEM, rows, abs(units - (32 if backward else 8)), units))
-        if rows >= batch:
-            break
-    if not fitting:
+    flag = _flag(device)
+    if flag.item():
+        flag.zero_()
         raise BackendError(
-            f"{batch} rows of {size} units in {directions} directions are more than the "
-            f"{processors} processors of this card take at once; use smaller batches"
+            "programs of a kernel waited for each other in vain, its results are wrong; "
+            "use backend='torch' or 'reference', and report it"
         )
-    too_large, rows, _, units = min(fitting)
-    return Tiles(rows, units, 4 if rows <= 32 else 8, not too_large)
+
+
+def job_of(plan: Plan, shape: Shape, item: int, *, backward: bool) -> Job:
+    """What tiles are chosen for."""
+    B, _, directions, H = shape
+    direct, late = len(plan.direct), len(plan.late)
+    across = 1 if backward else power(max(direct, 1))
+    width = H * max(direct, 1) if backward else H
+    return Job(H, B, directions, width, across, item, backward, direct, late)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a run is given besides tensors that have gradients.
+
+    Args:
+        cell: The cell.
+        variant: The options that are part of the loop.
+        lengths: How many steps each row has, or None if all have all.
+        order: The rows, the longest first.
+        alive: (B, T), -1 where a row is not over.
+        clip: The bound of states.
+        precision: Of products of numbers of 4 bytes.
+        directions: One or two.
+        biased: Whether there are biases.
+        begun: Whether there are states to begin with; otherwise they are 0.
+        masks: By direction, what the state is multiplied with before its product.
+        keep: By direction and state, the share that stays.
+    """
+
+    cell: TracedCell
+    variant: Variant
+    lengths: Tensor | None
+    order: Tensor | None
+    alive: Tensor | None
+    clip: float
+    precision: str
+    directions: int
+    biased: bool
+    begun: bool
+    masks: Sequence[Tensor]
+    keep: Sequence[Sequence[Tensor]]
+
+    @property
+    def each(self) -> int:
+        """Tensors a direction has: two matrices, two biases, vectors, states."""
+        states = len(self.cell.states) if self.begun else 0
+        return 2 + 2 * self.biased + len(self.cell.vectors) + states
+
+
+_compiled: dict[Any, Any] = {}
+
+
+class _TooLargeError(Exception):
+    """Tiles were chosen that the card has no room for; others will be."""
 
 
 class _Launch:
     """One run of a kernel."""
 
     def __init__(
-        self, cell: TracedCell, variant: Variant, like: Tensor, lengths: Tensor | None,
-        shape: tuple[int, int, int, int], tiles: Tiles | None, *, backward: bool,
-    ) -> None:  # fmt: skip
-        width = power(max(shape[3], 16))
-        self.chunk = min(width, CHUNK)
-        self.program = program_of(cell, variant, width // self.chunk)
-        self.B, self.T, self.directions, self.H = shape
-        self.like, self.interpreted = like, like.device.type == "cpu"
+        self, given: _Given, like: Tensor, shape: Shape, *, real: int, backward: bool
+    ) -> None:
+        self.given, self.like, self.shape, self.real = given, like, shape, real
+        B, _, _, H = shape
+        plan = plan_of(given.cell, given.variant)
+        item = like.element_size()
+        self.interpreted = like.device.type == "cpu"
+        self.job = job_of(plan, shape, item, backward=backward)
+        tiles: Tiles | None = OPTIONS.get("back_tiles" if backward else "tiles")
+        self.was_chosen = tiles is None and not self.interpreted
         if self.interpreted:  # programs run one after another there: one takes all
-            tiles = Tiles(power(max(self.B, 16)), power(max(self.H, 16)), 4, hold=True)
-        else:
-            processors = torch.cuda.get_device_properties(like.device).multi_processor_count
-        self.tiles = tiles or choose_tiles(
-            self.program, self.H, self.B, self.directions, like.element_size(), processors,
-            backward=backward,
-        )  # fmt: skip
-        if lengths is None:
-            lengths = torch.full((self.B,), self.T, device=like.device)
-            self.order = torch.arange(self.B, device=like.device)
-        else:
-            self.order = lengths.argsort(descending=True, stable=True)
-        self.lengths = lengths
-        self.nothing = like.new_empty(1)
+            split = OPTIONS.get("split", 1)
+            tiles = Tiles(power(max(B, 16)), power(max(H, 16)), split, 16 * split, looks=split > 1)
+        elif tiles is None:
+            tiles = choose_tiles(self.job, _processors(like.device))
+        self.tiles, self.plan = tiles, plan
+        self.grid = (-(-H // tiles.units), -(-B // tiles.rows), shape[2])
+        self.kernel = _kernel(given.cell, given.variant, tiles.form(H, item), backward=backward)
+        self.awaits = tiles.looks and self.grid[0] > 1
 
-    @property
-    def grid(self) -> tuple[int, int, int]:
+    def awaited(self, rows: int, width: int, *, front: int = 0) -> Tensor:
+        """An array whose numbers are looked for, or 0 where a row is over."""
+        like, alive = self.like, self.given.alive
+        B, T, _, _ = self.shape
+        if alive is None:
+            found = like.new_empty(rows, width)
+            if self.awaits:
+                _bits(found).fill_(-1)
+            return found
+        pattern = alive if self.awaits else torch.zeros_like(alive)
+        kind = torch.int32 if like.element_size() == 4 else torch.int16
+        found = like.new_empty(rows, width)
+        body = _bits(found)[front:].view(B * T, -1)
+        body.copy_(pattern.view(B * T, 1).to(kind).expand_as(body))
+        if front:
+            _bits(found)[:front].fill_(-1)
+        return found
+
+    def run(self, pointers: Sequence[Tensor | None], *, save: bool, ended: bool) -> None:
+        """Launch the kernel."""
+        given, tiles, like = self.given, self.tiles, self.like
+        B, T, directions, H = self.shape
+        constants = (
+            H, self.real, tiles.rows, tiles.units, self.grid[0], directions, tiles.held, save,
+            bool(given.masks), given.biased, given.begun, ended, given.lengths is not None,
+            given.precision, PATIENCE,
+        )  # fmt: skip
+        arguments = [*(like if p is None else p for p in pointers), T, B, given.clip, *constants]
+        if self.interpreted:
+            self.kernel[self.grid](*arguments)
+            return
+        aligned = tuple(p is None or p.data_ptr() % 16 == 0 for p in pointers)
+        key = (self.kernel, like.dtype, like.device, tiles.warps, constants, aligned)
+        compiled = _compiled.get(key)
+        if compiled is not None:  # which spares what Triton finds out at every launch
+            compiled[self.grid](*arguments)
+            return
+        options = {"num_warps": tiles.warps, "num_stages": 1}
+        options["launch_cooperative_grid"] = self.grid[0] > 1
+        try:
+            _compiled[key] = self.kernel[self.grid](*arguments, **options)
+        except Exception as error:
+            if type(error).__name__ != "OutOfResources" or not self.was_chosen:
+                raise
+            set_aside(self.job, tiles)
+            raise _TooLargeError from error
+
+    def counters(self) -> Tensor | None:
+        """The barrier's counters, where there is one."""
+        if self.tiles.looks or self.grid[0] == 1:
+            return None
+        units, rows, directions = self.grid
+        groups = units // self.tiles.parts if self.tiles.parts > 1 else 0
+        count = rows * directions * (1 + groups) * 32
+        return torch.zeros(count, dtype=torch.int32, device=self.like.device)
+
+    def partial(self) -> Tensor | None:
+        """Room for the sums of programs that share a product: those of two steps."""
         tiles = self.tiles
-        return -(-self.H // tiles.units), -(-self.B // tiles.rows), self.directions
-
-    def run(
-        self, kernel: str, pointers: Sequence[Tensor | None], *, clip: float, save: bool,
-        masked: bool, biased: bool, precision: str,
-    ) -> None:  # fmt: skip
-        grid = self.grid
-        options: dict[str, Any] = {}
-        if not self.interpreted:
-            options = {"num_warps": self.tiles.warps, "num_stages": 1}
-            options["launch_cooperative_grid"] = grid[0] > 1
-        given = [self.nothing if p is None else p for p in pointers]
-        getattr(_module(self.program.source), kernel)[grid](
-            *given, self.T, self.B, clip,
-            H=self.H, KC=self.chunk, BB=self.tiles.rows, BH=self.tiles.units,
-            NU=grid[0], DIRECTIONS=self.directions, HOLD=self.tiles.hold, SAVE=save, MASKED=masked,
-            BIASED=biased, PRECISION=precision, PATIENCE=PATIENCE, **options,
-        )  # fmt: skip
-
-    def counters(self) -> tuple[Tensor, Tensor]:
-        """The barrier's counters, and the flag a program raises that waited too long."""
-        count = self.grid[1] * self.grid[2] * 32
-        room = torch.zeros(count + 1, dtype=torch.int32, device=self.like.device)
-        _FLAGS.append(room[count:])
-        return room[:count], room[count:]
+        if tiles.parts == 1:
+            return None
+        units, rows, directions = self.grid
+        count = 2 * units * rows * directions * tiles.rows * tiles.units * tiles.parts
+        return torch.empty(count, dtype=torch.float32, device=self.like.device)
 
 
-_FLAGS: list[Tensor] = []
-
-
-def check_flags() -> None:
-    """Raise if a barrier of an earlier launch was given up.
-
-    Raises:
-        BackendError: If one was.
-    """
-    raised = any(bool(flag) for flag in _FLAGS)
-    _FLAGS.clear()
-    if raised:
-        raise BackendError(
-            "programs of a kernel waited for each other in vain, its results are wrong; "
-            "use backend='reference' and report it"
-        )
+def _bits(tensor: Tensor) -> Tensor:
+    return tensor.view(torch.int32 if tensor.element_size() == 4 else torch.int16)
 
 
 class Recurrence(torch.autograd.Function):
-    """The recurrence of both directions, from the products of the input on."""
+    """A layer of one or two directions, the products of the input included.
+
+    All in one place, because at this speed the time of launching many small kernels shows.
+    """
 
     @staticmethod
-    def forward( # noqa: D102
-        ctx: Any, settings: dict[str, Any], drive: Tensor, weight: Tensor, bias: Tensor | None,
-        vectors: Tensor | None, mask: Tensor | None, keep: Tensor | None, *begin: Tensor,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        cell, variant, lengths = settings["cell"], settings["variant"], settings["lengths"]
-        directions, B, H = begin[0].shape
-        T = drive.shape[1]
-        launch = _Launch(
-            cell, variant, drive, lengths, (B, T, directions, H), settings.get("tiles"),
-            backward=False,
-        )  # fmt: skip
-        program, plan = launch.program, launch.program.plan
-        save = any(ctx.needs_input_grad)
-        make = drive.new_zeros if lengths is not None else drive.new_empty
-        out = make(B, T, directions, H)
-        ends = [torch.empty_like(s) for s in begin]
-
-        def room(count: int, wanted: bool) -> Tensor | None:
-            return drive.new_empty(B, T, directions, count, H) if wanted and count else None
-
-        saved = room(len(plan.saved), save)
-        sums = plan.joined and "x" in plan.kept
-        u = room(len(plan.direct), save and ("u" in plan.kept or sums))
-        late = room(len(plan.late), save and "late" in plan.kept)
-        operand = room(len(plan.late), wanted=True)
-        if operand is not None and lengths is not None:
-            operand.zero_()
-        runs = [room(1, save) for _ in program.runs]
-        counters, flag = launch.counters()
-        launch.run(
-            "forward",
-            [drive, weight, bias, vectors, launch.lengths, launch.order, mask, keep, out, saved, u,
-             late, operand, counters, flag, *begin, *ends, *runs],
-            clip=settings["clip"], save=save, masked=mask is not None, biased=bias is not None,
-            precision=settings["precision"],
-        )  # fmt: skip
-        if save:
-            ctx.settings, ctx.states, ctx.runs = settings, len(begin), len(runs)
-            ctx.save_for_backward(
-                drive if "x" in plan.kept and not plan.joined else None, weight, bias, vectors,
-                mask, keep, out, saved, u, late, operand, *begin, *runs,
-            )  # fmt: skip
-        return (out, *ends)
+    def forward(ctx: Any, given: _Given, x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:  # noqa: D102
+        try:
+            return _run_forward(ctx, given, x, tensors)
+        except _TooLargeError:
+            return Recurrence.forward(ctx, given, x, *tensors)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dout: Tensor, *dends: Tensor) -> Any:  # noqa: D102
-        settings = ctx.settings
-        drive, weight, bias, vectors, mask, keep, out, saved, u, late, operand, *rest = (
-            ctx.saved_tensors
-        )
-        begin, runs = rest[: ctx.states], rest[ctx.states :]
-        lengths = settings["lengths"]
-        B, T, directions, H = out.shape
-        launch = _Launch(
-            settings["cell"], settings["variant"], out, lengths, (B, T, directions, H),
-            settings.get("back_tiles"), backward=True,
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:  # noqa: D102
+        try:
+            return _run_backward(ctx, gradients)
+        except _TooLargeError:
+            return Recurrence.backward(ctx, *gradients)
+
+
+def _run_forward(
+    ctx: Any, given: _Given, x: Tensor, tensors: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    wide = _Wide(given, x, tensors)
+    B, T, directions, H = shape = (len(x), x.shape[1], given.directions, wide.size)
+    drive = functional.linear(x, wide.inner, wide.bias)
+    launch = _Launch(given, drive, shape, real=wide.real, backward=False)
+    plan = launch.plan
+    runs = runs_of(plan)
+    save = any(ctx.needs_input_grad)
+    front = directions * B
+    rows = front + B * T * directions
+    seen = launch.awaited(rows, H, front=front)
+    out = seen
+    if given.masks:
+        out = (seen.new_empty if given.lengths is None else seen.new_zeros)(rows, H)
+    ends = drive.new_empty(len(plan.cell.states), directions, B, H)
+
+    def room(count: int, wanted: bool) -> Tensor | None:
+        return drive.new_empty(B, T, directions, count, H) if wanted and count else None
+
+    saved = room(len(plan.saved), save)
+    sums = plan.joined and "x" in plan.kept
+    u = room(len(plan.direct), save and ("u" in plan.kept or sums))
+    late = room(len(plan.late), save and "late" in plan.kept)
+    operand = None
+    if plan.late:
+        operand = launch.awaited(B * T * directions, len(plan.late) * H)
+    states = [drive.new_empty(rows, H) if save else None for _ in runs]
+    begin: Sequence[Tensor | None] = wide.begin or [None] * len(ends)
+    launch.run(
+        [drive, wide.hidden, wide.late_bias, wide.vectors, given.lengths, given.order,
+         wide.mask, wide.keep, out, seen, saved, u, late, operand, launch.counters(),
+         _flag(drive.device), *begin, *ends.unbind(), *states],
+        save=save, ended=True,
+    )  # fmt: skip
+    if save:
+        ctx.given, ctx.front, ctx.shape, ctx.real = given, front, shape, wide.real
+        ctx.runs, ctx.kinds = len(runs), [t.shape for t in tensors]
+        ctx.save_for_backward(
+            x, drive if "x" in plan.kept and not plan.joined else None, wide.inner, wide.hidden,
+            wide.vectors, wide.mask, wide.keep, out, seen, saved, u, late, operand, *states,
         )  # fmt: skip
-        plan = launch.program.plan
-        G = len(plan.cell.gates)
-        make = out.new_zeros if lengths is not None else out.new_empty
-        dx = make(B, T, directions, G, H)
-        du = None if plan.joined else make(B, T, directions, len(plan.direct), H)
-        dlate = make(B, T, directions, len(plan.late), H) if plan.late else None
-        dv = None
-        if plan.cell.vectors:
-            shape = (launch.grid[1], directions, len(plan.cell.vectors), H)
-            dv = torch.zeros(shape, device=out.device)
-        dbegin = [torch.empty_like(s) for s in begin]
-        counters, flag = launch.counters()
-        launch.run(
-            "backward",
-            [drive, weight, vectors, launch.lengths, launch.order, mask, keep, out, saved, u, late,
-             dout.contiguous(), dx, du, dlate, dv, counters, flag, *begin,
-             *(d.contiguous() for d in dends), *dbegin, *runs],
-            clip=settings["clip"], save=True, masked=mask is not None, biased=bias is not None,
-            precision=settings["precision"],
-        )  # fmt: skip
-        dweight, dbias = _weight_gradients(
-            plan, begin[0], out, lengths, mask, dx, du, dlate, operand
-        )
-        return (
-            None, dx.view(B, T, -1), dweight, None if bias is None else dbias,
-            None if dv is None else dv.sum(0).to(vectors.dtype), None, None, *dbegin,
-        )  # fmt: skip
+        ctx.set_materialize_grads(False)
+    outputs = out[front:].view(B, T, directions, H)
+    if wide.real < H:
+        outputs, ends = outputs[..., : wide.real], ends[..., : wide.real]
+    return (*outputs.unbind(2), *(e for state in ends.unbind() for e in state.unbind()))
+
+
+def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
+    given: _Given = ctx.given
+    (
+        x,
+        drive,
+        inner,
+        hidden,
+        vectors,
+        mask,
+        keep,
+        out,
+        seen,
+        saved,
+        u,
+        late,
+        operand,
+        *states,
+    ) = ctx.saved_tensors
+    B, T, directions, H = ctx.shape
+    launch = _Launch(given, out, ctx.shape, real=ctx.real, backward=True)
+    plan = launch.plan
+    G, steps, more = len(plan.cell.gates), B * T * directions, H - ctx.real
+    dout = _joined(gradients[:directions], (B, T, ctx.real), 2, more, x)
+    ended = gradients[directions:]
+    dends: list[Tensor | None] = [None] * len(plan.cell.states)
+    if any(g is not None for g in ended):
+        dends = [
+            _joined(ended[k * directions : (k + 1) * directions], (B, ctx.real), 0, more, x)
+            for k in range(len(dends))
+        ]
+    if plan.joined:
+        dx, du = launch.awaited(steps, G * H), None
+    else:
+        dx = (out.new_empty if given.lengths is None else out.new_zeros)(steps, G * H)
+        du = launch.awaited(steps, len(plan.direct) * H) if plan.direct else None
+    dlate = launch.awaited(steps, len(plan.late) * H) if plan.late else None
+    dv = None
+    if plan.cell.vectors:
+        dv = torch.empty(launch.grid[1], directions, len(plan.cell.vectors), H, device=out.device)
+    dbegin = out.new_empty(len(plan.cell.states), directions, B, H)
+    launch.run(
+        [drive, hidden, vectors, given.lengths, given.order, mask, keep, out, saved, u, late,
+         dout, dx, du, dlate, dv, launch.partial(), launch.counters(), _flag(out.device),
+         *dends, *dbegin.unbind(), *states],
+        save=True, ended=dends[0] is not None,
+    )  # fmt: skip
+    before = _before(seen, ctx.front, given.lengths, ctx.shape)
+    parts = (dx if du is None else du, dlate, operand)
+    dhidden, late_sums = _weight_gradients(plan, before, parts, biased=given.biased)
+    flat = dx.view(B * T, directions * G * H)
+    found: list[list[Tensor | None]] = [[] for _ in range(directions)]
+    dinner = flat.t() @ x.reshape(B * T, -1)
+    dbias = flat.sum(0) if given.biased else None
+    for d in range(directions):
+        own = found[d]
+        own += [_cut(dinner.view(directions, G, H, -1)[d], more, 1)]
+        own += [_cut(_cut(dhidden[d], more, 1), more, 2)]
+        if dbias is not None:
+            mine = _cut(dbias.view(directions, G, H)[d], more, 1)
+            own += [mine, mine if late_sums is None else _cut(late_sums[d], more, 1)]
+        if dv is not None:
+            own += list(_cut(dv.sum(0)[d].to(x.dtype), more, 1))
+        if given.begun:
+            own += [_cut(dbegin[k, d], more, 1) for k in range(len(plan.cell.states))]
+    given_x = (flat @ inner).view_as(x) if ctx.needs_input_grad[1] else None
+    flatly = [g for own in found for g in own]
+    shaped = [g if g is None else g.reshape(s) for g, s in zip(flatly, ctx.kinds, strict=True)]
+    return (None, given_x, *shaped)
+
+
+def _cut(tensor: Tensor, more: int, axis: int) -> Tensor:
+    """Without the units that were added."""
+    return tensor.narrow(axis, 0, tensor.shape[axis] - more) if more else tensor
+
+
+def _joined(
+    parts: Sequence[Tensor | None], shape: tuple[int, ...], axis: int, more: int, like: Tensor
+) -> Tensor:
+    """The gradients of the directions as one array, zeros where there is none."""
+    whole = [like.new_zeros(shape) if part is None else part for part in parts]
+    found = whole[0].unsqueeze(axis) if len(whole) == 1 else torch.stack(whole, axis)
+    return functional.pad(found, (0, more)) if more else found.contiguous()
+
+
+class _Wide:
+    """A layer's tensors as the kernels take them: both directions together, rows of 16 bytes."""
+
+    def __init__(self, given: _Given, x: Tensor, tensors: Sequence[Tensor]) -> None:
+        cell = given.cell
+        G, vectors = len(cell.gates), len(cell.vectors)
+        self.real = H = tensors[1].shape[1]
+        self.more = more = -H % (4 if x.element_size() == 4 else 8)
+        self.size = H + more
+        each = [tensors[i : i + given.each] for i in range(0, len(tensors), given.each)]
+
+        def rows(tensor: Tensor) -> Tensor:
+            if not more:
+                return tensor
+            return functional.pad(tensor.view(G, H, -1), (0, 0, 0, more)).flatten(0, 1)
+
+        def columns(tensor: Tensor) -> Tensor:
+            return functional.pad(tensor, (0, more)) if more else tensor
+
+        inner = [rows(one[0]) for one in each]
+        self.inner = inner[0] if len(inner) == 1 else torch.cat(inner)
+        self.hidden = _together([columns(rows(one[1])) for one in each])
+        self.bias = self.late_bias = self.vectors = self.mask = self.keep = None
+        place = 2
+        if given.biased:
+            bias = [rows(one[2][:, None])[:, 0] if more else one[2] for one in each]
+            self.bias = bias[0] if len(bias) == 1 else torch.cat(bias)
+            late = [rows(one[3][:, None])[:, 0] if more else one[3] for one in each]
+            self.late_bias = _together(late)
+            place = 4
+        if vectors:
+            own = [columns(torch.stack(list(one[place : place + vectors]))) for one in each]
+            self.vectors = _together(own)
+        self.begin: list[Tensor] = []
+        for k in range(len(cell.states) if given.begun else 0):
+            own = [columns(one[place + vectors + k]) for one in each]
+            self.begin.append(_together(own).contiguous())
+        if given.masks:
+            self.mask = _together([columns(mask) for mask in given.masks]).contiguous()
+        if given.keep:
+            kept = [torch.stack(list(one), 2) for one in given.keep]  # (B, T, states, H)
+            self.keep = columns(torch.stack(kept, 2)).contiguous()
+
+
+def _together(parts: Sequence[Tensor]) -> Tensor:
+    """Those of the directions as one; without a copy if there is one."""
+    return parts[0][None] if len(parts) == 1 else torch.stack(list(parts))
+
+
+def _before(seen: Tensor, front: int, lengths: Tensor | None, shape: Shape) -> list[Tensor]:
+    """By direction: what the matrices were multiplied with at each step, (B * T, H)."""
+    B, T, directions, H = shape
+    body = seen[front:].view(B, T, directions, H)
+    begin = seen[:front].view(directions, B, 1, H)
+    found = [torch.cat([begin[0], body[:, :-1, 0]], 1).view(B * T, H)]
+    if directions == 2:
+        back = torch.cat([body[:, 1:, 1], begin[1]], 1)
+        if lengths is not None:
+            back[torch.arange(B, device=back.device), lengths - 1] = begin[1, :, 0]
+        found.append(back.view(B * T, H))
+    return found
 
 
 def _weight_gradients(
-    plan: Any, begin: Tensor, out: Tensor, lengths: Tensor | None, mask: Tensor | None, dx: Tensor,
-    du: Tensor | None, dlate: Tensor | None, operand: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Those of the recurrent matrices and biases, each one product over all steps."""
-    B, T, directions, H = out.shape
-    before = torch.empty_like(out)
-    before[:, 1:, 0], before[:, 0, 0] = out[:, :-1, 0], begin[0]
-    if directions == 2:
-        before[:, :-1, 1] = out[:, 1:, 1]
-        if lengths is None:
-            before[:, -1, 1] = begin[1]
-        else:
-            before[torch.arange(B, device=out.device), lengths - 1, 1] = begin[1]
-    if mask is not None:
-        before = before * mask.transpose(0, 1)[:, None]
-    gradients = dx if du is None else du
-    gates = plan.cell.gates
-    dweight = out.new_empty(directions, len(gates), H, H)
-    dbias = out.new_empty(directions, len(gates), H)
+    plan: Plan, before: list[Tensor], parts: tuple[Tensor, Tensor | None, Tensor | None], *,
+    biased: bool,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """Those of the recurrent matrices, each one product over all steps, (directions, G, H, H).
+
+    And those of their biases, where they are not the same as the input's.
+    """
+    gradients, dlate, operand = parts
+    gates, (steps, H), directions = plan.cell.gates, before[0].shape, len(before)
+    if plan.joined:
+        rows = gradients.view(steps, directions, -1)
+        found = [rows[:, d].t() @ before[d] for d in range(directions)]
+        return _together(found).view(directions, -1, H, H), None
+    dweight = before[0].new_empty(directions, len(gates), H, H)
+    dbias = before[0].new_empty(directions, len(gates), H) if biased else None
     for d in range(directions):
-        rows = gradients[:, :, d].reshape(B * T, -1)
-        found = (rows.t() @ before[:, :, d].reshape(B * T, H)).view(-1, H, H)
-        sums = rows.sum(0).view(-1, H)
-        for number, gate in enumerate(plan.direct):
-            dweight[d, gates.index(gate)], dbias[d, gates.index(gate)] = found[number], sums[number]
+        products = []
+        if plan.direct:
+            products.append((plan.direct, gradients.view(steps, directions, -1)[:, d], before[d]))
         for number, gate in enumerate(plan.late):
-            rows = dlate[:, :, d, number].reshape(B * T, H)  # type: ignore[index]
-            values = operand[:, :, d, number].reshape(B * T, H)  # type: ignore[index]
-            dweight[d, gates.index(gate)] = rows.t() @ values
-            dbias[d, gates.index(gate)] = rows.sum(0)
-    return dweight.view(directions, -1, H), dbias.view(directions, -1)
+            assert dlate is not None and operand is not None
+            shape, columns = (steps, directions, -1), slice(number * H, (number + 1) * H)
+            one, other = (array.view(shape)[:, d, columns] for array in (dlate, operand))
+            products.append(((gate,), one, other))
+        for names, one, other in products:
+            matrices = (one.t() @ other).view(-1, H, H)
+            sums = one.sum(0).view(-1, H) if dbias is not None else None
+            for number, gate in enumerate(names):
+                dweight[d, gates.index(gate)] = matrices[number]
+                if dbias is not None and sums is not None:
+                    dbias[d, gates.index(gate)] = sums[number]
+    return dweight, dbias
 
 
 def run_directions(
     cell: TracedCell, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
 ) -> list[Ran]:
     """Run a layer of one or two directions, both in one launch."""
-    weights, settings = [d.weights for d in directions], directions[0].settings
-    variant = Variant(bool(settings.keep), settings.clip is not None)
-    joined = program_of(cell, variant).plan.joined
-    has_bias = weights[0].bias_hh is not None
-    bias = None
-    if has_bias:
-        parts = [w.bias_ih + w.bias_hh if joined else w.bias_ih for w in weights]  # type: ignore[operator]
-        bias = torch.cat(parts)  # type: ignore[arg-type]
-    drive = functional.linear(x, torch.cat([w.weight_ih for w in weights]), bias)
-    late_bias = None
-    if has_bias and not joined:
-        late_bias = torch.stack([w.bias_hh for w in weights])  # type: ignore[misc]
-    vectors = None
-    if cell.vectors:
-        vectors = torch.stack([torch.stack(list(w.vectors)) for w in weights])
-    mask = None
-    if settings.mask is not None:
-        mask = torch.stack([d.settings.mask for d in directions])  # type: ignore[misc]
-    keep = None
-    if settings.keep:
-        keep = torch.stack([torch.stack(list(d.settings.keep), 2) for d in directions], 2)
-    begin = [torch.stack(parts) for parts in zip(*(d.states for d in directions), strict=True)]
+    check_flags(x.device)
+    settings, biased = directions[0].settings, directions[0].weights.bias_ih is not None
+    begun = bool(directions[0].states)
+    order = alive = None
+    if lengths is not None:
+        order = lengths.argsort(descending=True, stable=True)
+        steps = torch.arange(x.shape[1], device=x.device)
+        alive = (steps < lengths[:, None]).int().neg()
     full = x.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32
-    options = {
-        "cell": cell, "variant": variant, "lengths": lengths, "clip": settings.clip or 0.0,
-        "precision": "ieee" if full else "tf32",
-    }  # fmt: skip
-    hidden = torch.stack([w.weight_hh for w in weights])
-    out, *ended = Recurrence.apply(  # type: ignore[no-untyped-call]
-        options, drive, hidden, late_bias, vectors, mask, keep, *begin
-    )
-    return [Ran(out[:, :, i], [e[i] for e in ended]) for i in range(len(directions))]
+    given = _Given(
+        cell=cell, variant=Variant(bool(settings.keep), settings.clip is not None),
+        lengths=lengths, order=order, alive=alive, clip=settings.clip or 0.0,
+        precision="ieee" if full else "tf32", directions=len(directions), biased=biased,
+        begun=begun, masks=[d.settings.mask for d in directions if d.settings.mask is not None],
+        keep=[d.settings.keep for d in directions if d.settings.keep],
+    )  # fmt: skip
+    tensors: list[Tensor | None] = []
+    for each in directions:
+        weights = each.weights
+        tensors += [weights.weight_ih, weights.weight_hh]
+        tensors += [weights.bias_ih, weights.bias_hh] if biased else []
+        tensors += [*weights.vectors, *each.states]
+    found = Recurrence.apply(given, x, *tensors)  # type: ignore[no-untyped-call]
+    count = len(directions)
+    outputs, ended = found[:count], found[count:]
+    return [Ran(outputs[d], list(ended[d::count])) for d in range(count)]
+
+
+OPTIONS: dict[str, Any] = {}
+"""For measurements and tests: "tiles" and "back_tiles" to use, or the "split" when interpreted."""

@@ -196,8 +196,12 @@ class Recurrent(nn.Module):
         """Zeros, as `forward` begins with if nothing is given."""
         rows = self.num_layers * len(self._directions)
         like: Tensor = self.weight_ih_l0  # type: ignore[assignment]
-        widths = [self.state_size, *[self.hidden_size] * (len(self.cell.states) - 1)]
-        return tuple(like.new_zeros(rows, batch_size, width) for width in widths)
+        return tuple(like.new_zeros(rows, batch_size, width) for width in self._widths)
+
+    @property
+    def _widths(self) -> list[int]:
+        """Of the states."""
+        return [self.state_size, *[self.hidden_size] * (len(self.cell.states) - 1)]
 
     def forward(
         self,
@@ -213,11 +217,8 @@ class Recurrent(nn.Module):
             states: The states to begin with, as `RecurrentOutput.states` has them.
         """
         self._check_input(x, lengths, states)
-        B, T, _ = x.shape
-        given_lengths = lengths
-        if lengths is None:
-            lengths = torch.full((B,), T, device=x.device)
-        begin = self.initial_states(B) if states is None else tuple(states)
+        T = x.shape[1]
+        begin = () if states is None else tuple(states)  # zeros are made where they are needed
         ended: list[list[Tensor]] = [[] for _ in self.cell.states]
         for layer in range(self.num_layers):
             given, first = x, layer * len(self._directions)
@@ -225,7 +226,7 @@ class Recurrent(nn.Module):
                 self._direction(x, [s[first + i] for s in begin], layer, direction)
                 for i, direction in enumerate(self._directions)
             ]
-            backend = choose(self.backend, self._kind, x, given_lengths, jobs)
+            backend = choose(self.backend, self._kind, x, lengths, jobs)
             ran = run_layer(backend, self._kind, x, lengths, jobs)
             for k, each in enumerate(ended):
                 each += [one.states[k] for one in ran]
@@ -233,10 +234,12 @@ class Recurrent(nn.Module):
             if self.residual and given.shape == x.shape:
                 x = x + given
             if len(self.norms):
-                x = self.norms[layer](x) * lengths_to_mask(lengths, T)[..., None]
+                x = self.norms[layer](x)
+                if lengths is not None:
+                    x = x * lengths_to_mask(lengths, T)[..., None]
             if layer + 1 < self.num_layers:
                 x = self._dropped(x)
-        return RecurrentOutput(x, tuple(torch.stack(each) for each in ended))
+        return RecurrentOutput(x, tuple(_stacked(each) for each in ended))
 
     def step(
         self, x: Float[Tensor, "B D"], states: Sequence[Float[Tensor, "L B _"]] | None = None
@@ -263,11 +266,12 @@ class Recurrent(nn.Module):
         weight_hh, mask = weight("weight_hh"), None
         keep: tuple[Tensor, ...] = ()
         if self.training:
-            weight_hh = functional.dropout(weight_hh, self.weight_dropout)
+            if self.weight_dropout:
+                weight_hh = functional.dropout(weight_hh, self.weight_dropout)
             if self.state_dropout:
                 mask = functional.dropout(x.new_ones(B, self.state_size), self.state_dropout)
         if self.zoneout:
-            keep = tuple(x.new_full((B, T, s.shape[-1]), self.zoneout) for s in states)
+            keep = tuple(x.new_full((B, T, width), self.zoneout) for width in self._widths)
             if self.training:
                 keep = tuple(each.bernoulli_(self.zoneout) for each in keep)
         weights = Weights(
@@ -352,6 +356,10 @@ class Recurrent(nn.Module):
         """What `print` shows besides the submodules."""
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return f"{self.cell.__name__}, {sizes}, bidirectional={self.bidirectional}"
+
+
+def _stacked(parts: list[Tensor]) -> Tensor:
+    return parts[0][None] if len(parts) == 1 else torch.stack(parts)
 
 
 def _shapes(weights: dict[str, nn.Parameter]) -> str:

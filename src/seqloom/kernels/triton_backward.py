@@ -1,0 +1,173 @@
+"""The kernel that runs a cell backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from seqloom.kernels.triton_printing import Kernel
+from seqloom.kernels.triton_products import Product
+
+_IN = " " * 8
+
+
+class Backward(Kernel):
+    """The gradients of all steps, from the last to the first; those of the weights come later."""
+
+    name = "backward"
+
+    @property
+    def seen(self) -> str:
+        """The array of the gradients that the others need."""
+        return "DX" if self.plan.joined else "DU"
+
+    def pointers(self) -> list[str]:
+        """The arrays it takes."""
+        states = self.cell.states
+        names = ["X", "W", "V", "LENGTHS", "ORDER", "MASK", "KEEP", "OUT", "SAVED", "U", "LATE"]
+        names += ["DOUT", "DX", "DU", "DLATE", "DV", "PARTIAL", "COUNTERS", "FLAG"]
+        names += [f"DEND_{k}" for k in states]
+        return names + [f"DBEGIN_{k}" for k in states] + [f"RUN_{k}" for k in self.runs]
+
+    def products(self) -> list[Product]:
+        """That of all direct gates' gradients, and one for each late gate's."""
+        H, gates, found = self.form.size, self.cell.gates, []
+        direct = [gates.index(g) for g in self.plan.direct]
+        if direct:
+            width = H * len(direct)
+            found.append(
+                Product(self.form, "through", self.seen, width, direct, len(gates), turned=True)
+            )
+        for gate in self.plan.late:
+            number = [gates.index(gate)]
+            found.append(
+                Product(self.form, f"dm_{gate}", "DLATE", H, number, len(gates), turned=True)
+            )
+        return found
+
+    def body(self) -> list[str]:
+        """The lines of the kernel."""
+        plan, cell = self.plan, self.cell
+        known: dict[str, str] = {}
+        lines = [*self._held(), *self._vectors(known)]
+        if self.form.parts > 1:
+            lines += [
+                f"    group = (pd * tl.num_programs(1) + pb) * (NU // {self.form.parts})",
+                f"    group += tl.num_programs(1) * DIRECTIONS + pu // {self.form.parts}",
+                "    group = COUNTERS + group * 32",
+            ]
+        for vector in cell.vectors:
+            lines.append(f"    dv_{vector} = tl.zeros((BB, BH), tl.float32)")
+        for state in cell.states:
+            lines += [
+                f"    d_{state} = tl.zeros((BB, BH), tl.float32)",
+                "    if ENDED:",
+                f"        d_{state} = tl.load(DEND_{state} + begin, mask=own, other=0.0)"
+                ".to(tl.float32)",
+            ]
+            known[f"d.{state}"] = f"d_{state}"
+        lines += [
+            "    if MASKED:",
+            "        seen = tl.load(MASK + begin, mask=own, other=0.0).to(tl.float32)",
+            *self.position("steps - 1", "    "),
+            *self._reload(known, "steps - 1", "    "),
+            "    for back in range(steps):",
+            "        t = steps - 1 - back",
+            *self._late(known),
+        ]
+        body, found = self._body({f"d{n}": v for n, v in plan.gradients.items()}, known, _IN)
+        lines += [*body, *self._put_seen(found), *self.arrive(_IN), *self._put(found)]
+        # While the others come, what the next step reads is loaded.
+        for state in cell.states:
+            lines.append(f"{_IN}old_{state} = {found[f'ds.{state}']}")
+        lines.append(f"{_IN}was_here, source = here, where")
+        lines += [*self.position("t - 1", _IN), *self._reload(known, "t - 1", _IN)]
+        lines += [*self.wait(_IN), *self._through()]
+        for state in cell.states:
+            more = " + through" if state == self.first and plan.direct else ""
+            lines.append(f"{_IN}d_{state} = tl.where(was_here, old_{state}{more}, d_{state})")
+        for state in cell.states:
+            lines.append(f"    tl.store(DBEGIN_{state} + begin, d_{state}, mask=own)")
+        for number, vector in enumerate(cell.vectors):
+            address = f"DV + ((pb * DIRECTIONS + pd) * {len(cell.vectors)} + {number}) * H + unit"
+            lines.append(f"    tl.store({address}, tl.sum(dv_{vector}, axis=0), mask=unit < H)")
+        return lines
+
+    def _late(self, known: dict[str, str]) -> list[str]:
+        """The gradients of the late products, handed round, and of their operands."""
+        plan = self.plan
+        count = len(plan.late)
+        if not count:
+            return []
+        gradients = {f"dlate.{g}": v for g, v in plan.late_gradients.items()}
+        lines, found = self._body(gradients, known, _IN)
+        for number, gate in enumerate(plan.late):
+            place = f"DLATE + (at * {count} + {number})"
+            lines += self.store(place, found[f"dlate.{gate}"], _IN, seen=True)
+        lines += [*self.arrive(_IN), *self.wait(_IN)]
+        products = self.products()[1 if plan.direct else 0 :]
+        for number, (gate, product) in enumerate(zip(plan.late, products, strict=True)):
+            lines += product.lines(f"((where * {count} + {number}) * H)", _IN)
+            known[f"dm.{gate}"] = f"dm_{gate}"
+        return lines
+
+    def _put_seen(self, found: Mapping[str, str]) -> list[str]:
+        plan, lines = self.plan, []
+        kind = "da" if plan.joined else "du"
+        for number, gate in enumerate(plan.direct):
+            place = f"{self.seen} + (at * {len(plan.direct)} + {number})"
+            lines += self.store(place, found[f"{kind}.{gate}"], _IN, seen=True)
+        return lines
+
+    def _put(self, found: Mapping[str, str]) -> list[str]:
+        """Store the gradients that the others do not need."""
+        gates, lines = self.cell.gates, []
+        for number, gate in enumerate(() if self.plan.joined else gates):
+            place = f"DX + (at * {len(gates)} + {number})"
+            lines += [
+                f"{_IN}handed = tl.where(real, {found[f'dx.{gate}']}, 0.0)",
+                *self.store(place, "handed", _IN),
+            ]
+        for vector in self.cell.vectors:
+            lines.append(f"{_IN}dv_{vector} += tl.where(here, {found[f'dv.{vector}']}, 0.0)")
+        return lines
+
+    def _through(self) -> list[str]:
+        """The gradient of the state before, through all gates of all units."""
+        if not self.plan.direct:
+            return []
+        rows = f"(source * {len(self.plan.direct)} * H)"
+        lines = self.products()[0].lines(rows, _IN)
+        return [*lines, f"{_IN}if MASKED:", f"{_IN}    through = through * seen"]
+
+    def _reload(self, known: dict[str, str], step: str, indent: str) -> list[str]:
+        """What the way back reads of the way forth, and the gradient of what was put out."""
+        plan, cell = self.plan, self.cell
+        G, lines = len(cell.gates), []
+
+        def load(name: str, array: str, count: int, number: int) -> None:
+            if name in self.read or name in plan.saved:
+                place = f"{array} + (at * {count} + {number})"
+                lines.append(self.load(name, place, known, indent))
+
+        load("d.out", "DOUT", 1, 0)
+        for number, name in enumerate(plan.saved):
+            load(name, "SAVED", len(plan.saved), number)
+        for number, gate in enumerate(cell.gates):
+            load(f"x.{gate}", "X", G, number)
+            load(f"a.{gate}", "U", G, number)
+        for number, gate in enumerate(plan.direct):
+            load(f"u.{gate}", "U", len(plan.direct), number)
+        for number, gate in enumerate(plan.late):
+            load(f"late.{gate}", "LATE", len(plan.late), number)
+        for number, state in enumerate(cell.states):
+            load(f"keep.{state}", "KEEP", len(cell.states), number)
+        needed = [k for k in (self.first, *self.runs) if f"s.{k}" in self.read]
+        if needed:
+            lines += [
+                f"{indent}past = at + tl.where(pd == 1, DIRECTIONS, -DIRECTIONS)",
+                f"{indent}past = tl.where({step} <= 0, pd * B + row, front + past)",
+            ]
+        for state in needed:
+            array = "OUT" if state == self.first else f"RUN_{state}"
+            lines.append(self.load(f"s.{state}", f"{array} + past", known, indent))
+        return lines
