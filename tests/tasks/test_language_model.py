@@ -297,7 +297,7 @@ def test_nothing_to_evaluate(model):
         (lambda: small(hidden_size=-2), "hidden_size and num_layers must be positive.*-2"),
         (lambda: small(hidden_size="wide"), "'hidden_size' must be a whole number, got 'wide'"),
         (lambda: small(hidden_size=2.5), "'hidden_size' must be a whole number, got 2.5"),
-        (lambda: small(tied=True, embed_size=3), "embed_size == hidden_size, got 3 and 6"),
+        (lambda: small(tied=True, embed_size=3), "of the last layer, got 3 and 6"),
         (lambda: small(dropout=True), "'dropout' must be a number, got True"),
         (lambda: small(training={"epoch": 1}), "'training.epoch'; did you mean 'epochs'"),
         (lambda: small(training={"epochs": 0}), "training.epochs must be at least 1, got 0"),
