@@ -38,7 +38,7 @@ class Windows:
         spread: If above 0, the length of each window is drawn anew in every epoch, the same for all
             lanes: from a normal distribution of this standard deviation around `window`, or, once
             in 20 times, around half of it; at least 5 (Merity et al. 2018, "Regularizing and
-            Optimizing LSTM Language Models", section 5). A pure function of seed and epoch.
+            Optimizing LSTM Language Models", section 4.1). A pure function of seed and epoch.
         seed: Of these lengths.
 
     Examples:

@@ -84,7 +84,7 @@ class NNLM(nn.Module):
     of the unknown word. In training an unknown word is a word like the others.
 
     Paper: Bengio et al. (2003), "A Neural Probabilistic Language Model", JMLR 3, equation 1, and
-    section 5.1 for unknown words.
+    its section on out-of-vocabulary words.
     Differs from the paper: optional dropout; before the first word the context is the padding word;
     the probability of an unknown word is that of `<unk>`, not a share of the probabilities of words
     with similar vectors.

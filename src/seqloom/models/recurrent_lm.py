@@ -55,7 +55,7 @@ class RecurrentLMConfig(OutputOptions):
             to step, before dropout.
         window_spread: Standard deviation of the length of a window, drawn anew for each around the
             given one, in one of 20 around half of it; 0 for windows of the same length (Merity et
-            al. 2018, section 5).
+            al. 2018, section 4.1).
     """
 
     vocab_size: int

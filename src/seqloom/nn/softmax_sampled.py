@@ -160,7 +160,7 @@ class NCESoftmax(nn.Module):
     of log q begins with. In evaluation they are normalized exactly. The loss is no cross-entropy,
     so the training loss that is reported does not compare with that of other layers.
     Paper: Mnih and Teh (2012), "A fast and simple algorithm for training neural probabilistic
-    language models", ICML, equations 8 to 12.
+    language models", ICML.
     Differs from the paper: noise shared by a batch.
     Parameters: as `FullSoftmax`; counts = proposal.counts.
 

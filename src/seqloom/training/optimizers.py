@@ -53,7 +53,7 @@ class WeightAverage:
     update since it began (Polyak and Juditsky 1992, "Acceleration of Stochastic Approximation by
     Averaging"). "triggered": the same since the metric first was no better than it had been more
     than n evaluations before; until then the weights as they are (NT-ASGD: Merity et al. 2018,
-    "Regularizing and Optimizing LSTM Language Models", section 4, algorithm 1).
+    "Regularizing and Optimizing LSTM Language Models", section 3, algorithm 1).
 
     Args:
         model: Whose weights.
