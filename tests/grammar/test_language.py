@@ -109,13 +109,21 @@ def test_alone_together_and_step_by_step_are_the_same(model):
     expected = [value for score in together[:6] for value in score.log_probs]
     streamed, _ = model.engine_.stream(ids)
     assert streamed.tolist() == pytest.approx(expected, abs=1e-12)
-    begun, reading = model.engine_.stream(ids[:5])
-    rest, _ = model.engine_.stream(ids[5:], reading)
-    assert [*begun, *rest] == streamed.tolist()
+    assert [*begun_and_ended(model, ids, [])] == streamed.tolist()
+    for cuts in ([5], [1, 2], [int(np.flatnonzero(ids == model.model_.end_id)[0]) + 1], range(30)):
+        assert [*begun_and_ended(model, ids, cuts)] == streamed.tolist()
     loss, items = model.engine_.loss(ids)
     assert (loss, items) == (pytest.approx(-sum(expected)), len(ids))
     with pytest.raises(DataError, match="closed by the end-of-sentence word"):
         model.engine_.loss(ids[:3])
+
+
+def begun_and_ended(model, ids, cuts):
+    """The text read in pieces, each going on from the one before."""
+    reading = None
+    for piece in np.split(ids, list(cuts)):
+        values, reading = model.engine_.stream(piece, reading)
+        yield from values
 
 
 def test_rows_of_a_step_do_not_touch_each_other(model):

@@ -12,18 +12,18 @@ from seqloom.grammar.tables import Rows, Tables
 @inner
 def _sum_row(rows: Rows, at: int, x: Floats) -> float:
     """A row of a sparse matrix times a vector; four sums, so that none waits for the one before."""
-    v, c = rows.values, rows.columns
-    r, stop = rows.starts[at], rows.starts[at + 1]
+    v, c, one, two = rows.values, rows.columns, np.uint64(1), np.uint64(2)
+    start, n = np.uint64(rows.starts[at]), np.uint64(rows.starts[at + 1] - rows.starts[at])
     a0 = a1 = a2 = a3 = 0.0
-    while r + 4 <= stop:
+    fours = n >> two
+    for q in range(fours):
+        r = start + (q << two)
         a0 += v[r] * x[c[r]]
-        a1 += v[r + 1] * x[c[r + 1]]
-        a2 += v[r + 2] * x[c[r + 2]]
-        a3 += v[r + 3] * x[c[r + 3]]
-        r += 4
-    while r < stop:
-        a0 += v[r] * x[c[r]]
-        r += 1
+        a1 += v[r + one] * x[c[r + one]]
+        a2 += v[r + two] * x[c[r + two]]
+        a3 += v[r + one + two] * x[c[r + one + two]]
+    for q in range(fours << two, n):
+        a0 += v[start + q] * x[c[start + q]]
     return (a0 + a1) + (a2 + a3)
 
 
@@ -84,12 +84,12 @@ def _meet(t, emission, chart, begin, end, column, met):  # type: ignore[no-untyp
     word, after = emission[begin], column[begin + 1]
     for p in range(t.tag_pairs):
         met[p] = word[t.left[p]] * after[t.right[p]]
-    met[t.tag_pairs :] = 0.0
+    phrases, right = met[t.tag_pairs :], t.right[t.tag_pairs :]
+    phrases[:] = 0.0
     for middle in range(begin + 1, end):
         first, second = chart[begin, middle], column[middle]
-        for q in range(len(t.slot)):
-            p = t.tag_pairs + q
-            met[p] += first[t.slot[q]] * second[t.right[p]]
+        for p in range(len(t.slot)):
+            phrases[p] += first[t.slot[p]] * second[right[p]]
 
 
 @compiled
@@ -125,12 +125,12 @@ def _meet_best(t, emission, chart, begin, end, column, met):  # type: ignore[no-
     word, after = emission[begin], column[begin + 1]
     for p in range(t.tag_pairs):
         met[p] = word[t.left[p]] * after[t.right[p]]
-    met[t.tag_pairs :] = 0.0
+    phrases, right = met[t.tag_pairs :], t.right[t.tag_pairs :]
+    phrases[:] = 0.0
     for middle in range(begin + 1, end):
         first, second = chart[begin, middle], column[middle]
-        for q in range(len(t.slot)):
-            p = t.tag_pairs + q
-            met[p] = max(met[p], first[t.slot[q]] * second[t.right[p]])
+        for p in range(len(t.slot)):
+            phrases[p] = max(phrases[p], first[t.slot[p]] * second[right[p]])
 
 
 @inner

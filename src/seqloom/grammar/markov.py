@@ -9,15 +9,15 @@ leaves P out. As rules of one or two symbols on the right: A becomes $B_1$ and a
 the last h children, which becomes $B_2$ and the next such symbol, and so on.
 
 Each distribution gives a discount of its counts to one that knows less: first the parent is
-forgotten, then the sisters, the eldest first.
+forgotten, then the sisters but the last, the eldest first.
 
 $$p(B \mid c) = \frac{\max(n_{cB} - D, 0)}{n_c} + \frac{D\,T_c}{n_c}\, p(B \mid c'), \qquad
 D = \frac{N_1 + 1}{N_1 + 2 N_2 + 2}$$
 
 $n$ are counts in the treebank, $T_c$ how many different B were seen after c, $N_1$ and $N_2$ how
-many pairs (c, B) of this order occurred once and twice. The last, which knows A and whether $B_i$
-is the first child, is the relative frequency. So a node may have any children its label was seen
-with.
+many pairs (c, B) of this order occurred once and twice. The last distribution, which knows A and
+the sister before (with h = 0, whether there is one), is the relative frequency. So a node may have
+all children of which each pair of neighbours was seen below its label.
 
 Papers: Klein and Manning (2003), "Accurate Unlexicalized Parsing", section 2 (orders); Ney, Essen
 and Kneser (1994), "On Structuring Probabilistic Dependences in Stochastic Language Modelling"
@@ -207,7 +207,7 @@ def _forgetting(context: Context) -> Iterator[Context]:
     if node.parent is not None:
         node = Node(node.label)
         yield Context(node, sisters, is_first)
-    while sisters:
+    while len(sisters) > 1:
         sisters = sisters[1:]
         yield Context(node, sisters, is_first)
 

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from seqloom.grammar.rules import Floats, Numbers, Rules, add_at
 
+Unsigned = NDArray[np.uint32]  # of these numba does not ask whether they count from the end
+
 
 class Rows(NamedTuple):
     """A sparse matrix row by row.
@@ -31,7 +33,7 @@ class Rows(NamedTuple):
     """
 
     starts: Numbers
-    columns: Numbers
+    columns: Unsigned
     values: Floats
 
 
@@ -62,9 +64,9 @@ class Tables(NamedTuple):
     preterminals: int
     root: int
     tag_pairs: int
-    left: Numbers
-    right: Numbers
-    slot: Numbers
+    left: Unsigned
+    right: Unsigned
+    slot: Unsigned
     kept: Numbers
     binary: Rows
     alone: Numbers
@@ -108,9 +110,9 @@ def make_tables(rules: Rules) -> Tables:
         preterminals=tags,
         root=rules.root,
         tag_pairs=tag_pairs,
-        left=left,
-        right=right,
-        slot=np.searchsorted(kept, left[tag_pairs:]).astype(np.int32),
+        left=left.astype(np.uint32),
+        right=right.astype(np.uint32),
+        slot=np.searchsorted(kept, left[tag_pairs:]).astype(np.uint32),
         kept=kept,
         binary=_rows(size, rules.parent, place[pair], rules.prob),
         alone=alone,
@@ -162,7 +164,7 @@ def _rows(size: int, rows: NDArray[Any], columns: NDArray[Any], values: Floats) 
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=size))])
     return Rows(
         starts.astype(np.int32),
-        np.ascontiguousarray(columns[order], np.int32),
+        np.ascontiguousarray(columns[order], np.uint32),
         np.ascontiguousarray(values[order], np.float64),
     )
 

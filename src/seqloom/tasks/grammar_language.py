@@ -142,15 +142,31 @@ class GrammarLanguage:
 
     def stream(self, ids: Ids, reading: Reading | None = None) -> tuple[Floats, Reading]:
         """Read sentence by sentence; nothing is carried from one to the next."""
-        last, state = reading or self.read(np.array([[self.model.end_id]]))
-        before: Reader = state.reader[0]
-        found = np.empty(len(ids))
+        end = self.model.end_id
+        last, state = reading or self.read(np.array([[end]]))
+        if not len(ids):
+            return np.empty(0), Reading(last, state)
+        # A sentence that has begun, or does not end here, is read word by word.
+        ends = np.flatnonzero(np.asarray(ids) == end)
+        first = len(ids) if not len(ends) else 0 if last[0] == end else int(ends[0]) + 1
+        whole = max(first, int(ends[-1]) + 1 if len(ends) else 0)
+        reader = self._step(state.reader[0], int(last[0]))
+        begun, before = self._slowly(reader, ids[:first])
+        rows = self.model.score_all(self._sentences(ids[first:whole]))
+        rest, after = self._slowly(self.model.start(), ids[whole:])
+        found = np.array([*begun, *(value for row in rows for value in row), *rest])
+        state = _state([after if whole < len(ids) else before])
+        return found, Reading(np.array([ids[-1]], np.int64), state)
+
+    def _slowly(self, reader: Reader, ids: Ids) -> tuple[list[float], Reader]:
+        """Read at most one sentence; return the reader as it was before the last id, too."""
+        found, before = list[float](), reader
         for place, id_ in enumerate(ids.tolist()):
-            reader = self._step(before, int(last[0]))
+            if place == len(ids) - 1:
+                before = reader.copy()
             ends = id_ == self.model.end_id
-            found[place] = reader.end_log_prob() if ends else reader.copy().advance(id_)
-            before, last = reader, np.array([id_])
-        return found, Reading(last, _state([before]))
+            found.append(reader.end_log_prob() if ends else reader.advance(id_))
+        return found, before
 
     def read(self, ids: NDArray[Any]) -> Reading:
         """Read texts, all but the last id of each; every text begins a sentence."""
