@@ -38,7 +38,7 @@ def run(
     if what not in WHAT:
         raise ConfigError(one_of("what to measure", what, WHAT))
     try:
-        from seqloom.kernels.choice import save_table
+        from seqloom.kernels.measured import save_table
         from seqloom.nn import timing
     except ModuleNotFoundError as error:
         raise BackendError(f"this needs torch ({error}); pip install 'seqloom[torch]'") from None

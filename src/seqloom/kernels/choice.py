@@ -1,37 +1,24 @@
 """Which backend `auto` takes: by measurements, those that came with the package or the user's own.
 
-The table has the time of our printed loops over that of torch's own layer, for the cells torch has.
-What torch does not have runs by the printed loops on the CPU, and by the visible loop elsewhere.
+They have the time of our printed loops and kernels over that of torch's own layer, for the cells
+torch has. What torch does not have runs by our own, and by the visible loop where they cannot.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from seqloom.errors import DataError
-from seqloom.files import cache_folder
 from seqloom.kernels.backends import BACKENDS
 from seqloom.kernels.layer import Direction, Kind
+from seqloom.kernels.measured import load_table
 
 FEW = 4  # rows up to which a batch is measured by one of few rows
-LARGEST_TABLE = 1 << 20  # bytes
-
-Table = Mapping[str, Any]
-
-
-def own_table() -> Path:
-    """Where the user's measurements are kept."""
-    return cache_folder() / "backends.json"
+NUMBERS = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
 
 
 def line_of(cell: str, rows: int, *, training: bool, ragged: bool) -> str:
@@ -44,44 +31,6 @@ def line_of(cell: str, rows: int, *, training: bool, ragged: bool) -> str:
             "ragged" if ragged else "whole",
         ]
     )
-
-
-@cache
-def load_table() -> Table:
-    """The user's measurements if there are any, or those that came with the package.
-
-    Raises:
-        DataError: If the user's file is damaged.
-    """
-    own = own_table()
-    if not own.is_file():
-        packed = resources.files("seqloom.kernels").joinpath("backends.json")
-        return json.loads(packed.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
-    try:
-        if own.stat().st_size > LARGEST_TABLE:
-            raise ValueError("too large")
-        table = json.loads(own.read_text(encoding="utf-8"))
-        for ratios in table["ratios"].values():
-            if not all(int(size) > 0 and float(ratio) > 0 for size, ratio in ratios.items()):
-                raise ValueError("not a ratio")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise DataError(
-            f"the table of backends cannot be read ({error}); delete it, or make it again with "
-            "`seqloom bench --tune`",
-            own,
-        ) from None
-    return table  # type: ignore[no-any-return]
-
-
-def save_table(table: Table) -> Path:
-    """Keep measurements for `auto`; returns where."""
-    own = own_table()
-    own.parent.mkdir(parents=True, exist_ok=True)
-    beside = own.with_suffix(".partial")
-    beside.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    beside.replace(own)
-    load_table.cache_clear()
-    return own
 
 
 def ratio(line: str, size: int) -> float | None:
@@ -101,6 +50,25 @@ def ratio(line: str, size: int) -> float | None:
     return math.exp((1 - share) * math.log(measured[below]) + share * math.log(measured[above]))
 
 
+def gpu_line(cell: str, dtype: torch.dtype, *, training: bool) -> str:
+    """The name of a line of the table of a card: its ratios by rows and hidden size."""
+    kind = NUMBERS.get(dtype, "")
+    if kind == "fp32" and torch.backends.cuda.matmul.allow_tf32:
+        kind = "tf32"
+    return f"{cell} {kind} {'training' if training else 'inference'}"
+
+
+def gpu_ratio(line: str, rows: int, size: int) -> float | None:
+    """Our kernels' time over torch's at the nearest point measured; None if there is none."""
+    points = load_table()["gpu"]["ratios"].get(line, {})
+
+    def distance(place: str) -> float:
+        batch, hidden = map(int, place.split())
+        return abs(math.log(rows / batch)) + abs(math.log(size / hidden))
+
+    return float(points[min(points, key=distance)]) if points else None
+
+
 def choose(
     backend: str, kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
 ) -> str:
@@ -108,20 +76,26 @@ def choose(
     if backend != "auto":
         return backend
     able = [name for name, one in BACKENDS.items() if not one.why_not(kind, x, directions)]
-    if "torch" not in able or "cpu" not in able:
-        found = next(
-            (n for n in ("cpu", "torch", "reference") if n in able), "cpu"
-        )  # which says why
+    own = "triton" if x.device.type == "cuda" else "cpu"
+    if "torch" not in able or own not in able:
+        found = next((n for n in (own, "torch", "reference") if n in able), own)  # which says why
         _say(kind, found, "the only fast one that has it")
         return found
     weights = directions[0].weights
     size = weights.weight_hh.shape[0] // len(kind.traced.gates)
     training = torch.is_grad_enabled() and weights.weight_hh.requires_grad
-    ragged = lengths is not None
-    time = ratio(line_of(kind.torch_name, len(x), training=training, ragged=ragged), size)
-    found = "torch" if time is None or time >= 1 else "cpu"
-    measured = "" if time is None else f": cpu takes {time:.2f} of torch's time"
-    _say(kind, found, f"by the measurements of {load_table()['measured']}{measured}")
+    table = load_table()
+    if own == "cpu":
+        line = line_of(kind.torch_name, len(x), training=training, ragged=lengths is not None)
+        time, when = ratio(line, size), table["measured"]
+    else:
+        time = gpu_ratio(gpu_line(kind.torch_name, x.dtype, training=training), len(x), size)
+        when = table["gpu"]["measured"]
+        if lengths is not None and time is not None:
+            time = min(time, 0.5)  # torch packs such a batch, and loses its fast kernels
+    found = "torch" if time is None or time >= 1 else own
+    measured = "" if time is None else f": {own} takes {time:.2f} of torch's time"
+    _say(kind, found, f"by the measurements of {when}{measured}")
     return found
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from seqloom.errors import BackendError
+from seqloom.kernels.measured import load_table
 from seqloom.kernels.triton_products import Form, power
 
 ON_CHIP = 230_000  # bytes a program may have on chip
 LOADS = 16  # loads of 16 bytes a thread may have under way
 LEAST = 16  # rows and columns of an operand
 NARROWEST = 8  # columns of a result
+NEAR = 0.6  # how far a measured shape may be, in doublings of rows and units
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,19 @@ def set_aside(job: Job, tiles: Tiles) -> None:
 def choose_tiles(job: Job, processors: int) -> Tiles:
     """Tiles for a shape: every program of a launch must be at work at once, one a processor.
 
+    Those of a measured shape nearby if they fit, or those that should take the least time.
+
     Raises:
         BackendError: If there are more rows and units than the processors take at once.
     """
+    able = [t for t in candidates(job, processors) if (job, t) not in _too_large]
+    near = measured_tiles(job)
+    for tiles in able:
+        if near is not None and replace(tiles, held=near.held) == near:
+            return tiles
     fitting = [
         (cost(job, tiles), tiles.rows, tiles.units, tiles.warps, tiles.chunk, tiles.parts, tiles)
-        for tiles in candidates(job, processors)
-        if (job, tiles) not in _too_large
+        for tiles in able
     ]
     if not fitting:
         raise BackendError(
@@ -99,6 +107,20 @@ def choose_tiles(job: Job, processors: int) -> Tiles:
             f"the {processors} processors of this card take at once; use smaller batches"
         )
     return min(fitting, key=lambda one: one[:-1])[-1]
+
+
+def measured_tiles(job: Job) -> Tiles | None:
+    """The tiles that were best for a shape like this one, if one was measured."""
+    best: tuple[float, Tiles] | None = None
+    for entry in load_table()["tiles"]:
+        other = Job(*entry["job"])
+        if replace(job, size=0, batch=0, width=0) != replace(other, size=0, batch=0, width=0):
+            continue
+        distance = abs(math.log2(job.size / other.size)) + abs(math.log2(job.batch / other.batch))
+        if distance <= NEAR and (best is None or distance < best[0]):
+            rows, units, warps, chunk, looks, parts = entry["tiles"]
+            best = distance, Tiles(rows, units, warps, chunk, looks=looks, parts=parts)
+    return None if best is None else best[1]
 
 
 def candidates(job: Job, processors: int) -> list[Tiles]:

@@ -185,7 +185,9 @@ TUNED = (64, 256, 1024)  # hidden sizes measured for `auto`
 def tune(
     say: Callable[[str], None], *, repeats: int = 5, sizes: Sequence[int] = TUNED, steps: int = 32
 ) -> dict[str, Any]:
-    """Measure what `auto` chooses by: our printed loops against torch's layers, on this machine.
+    """Measure what `auto` chooses by: our loops and kernels against torch's layers, on this machine.
+
+    Where there is a card, how kernels are best cut there is found as well.
 
     Args:
         say: Told how it goes, line by line.
@@ -194,7 +196,7 @@ def tune(
         steps: Of each sequence.
 
     Returns:
-        The table, as `seqloom.kernels.choice.save_table` takes it.
+        The table, as `seqloom.kernels.measured.save_table` takes it.
     """
     ratios: dict[str, dict[str, float]] = {}
     kinds = ((1, 1.0), (32, 1.0), (4, 0.59), (32, 0.59))  # rows, and the share that is real
@@ -208,8 +210,9 @@ def tune(
         line = line_of(name, batch, training=training, ragged=share < 1)
         ratios.setdefault(line, {})[str(size)] = round(found.ratio("cpu")[0], 3)
         say(f"{case.name}: cpu takes {found.ratio('cpu')[0]:.2f} of torch's time")
-    return {
-        "measured": str(date.today()),
-        "threads": torch.get_num_threads(),
-        "ratios": ratios,
-    }
+    table = {"measured": str(date.today()), "threads": torch.get_num_threads(), "ratios": ratios}
+    if torch.cuda.is_available():
+        from seqloom.nn.timing_gpu import tune_gpu
+
+        table |= tune_gpu(say)
+    return table

@@ -1,0 +1,118 @@
+"""What a card is measured for: how kernels are best cut there, and where torch's layers win."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import astuple
+from datetime import date
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.kernels import gpu
+from seqloom.kernels.choice import gpu_line
+from seqloom.kernels.plan import Variant
+from seqloom.kernels.tiles import Job, Tiles, candidates, choose_tiles, cost
+from seqloom.nn.cells import CELLS
+from seqloom.nn.recurrent import TORCH_NAMES, Recurrent
+from seqloom.nn.timing import PEERS
+
+STEPS = 128
+GRID = [(batch, size) for size in (128, 256, 512, 1024) for batch in (16, 64, 256)]
+MOST = 4  # tiles tried for a shape
+
+
+def microseconds(job: Callable[[], Any], steps: int, repeats: int = 5, calls: int = 3) -> float:
+    """The median time of a step, of some calls in a row."""
+    for _ in range(2):
+        job()
+    torch.cuda.synchronize()
+    found = []
+    for _ in range(repeats):
+        one, two = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        one.record()  # type: ignore[no-untyped-call]
+        for _ in range(calls):
+            job()
+        two.record()  # type: ignore[no-untyped-call]
+        two.synchronize()
+        found.append(1000 * one.elapsed_time(two) / calls / steps)
+    return sorted(found)[repeats // 2]
+
+
+def _jobs(
+    layer: nn.Module, x: Tensor, output: Callable[[Any], Tensor]
+) -> Iterator[tuple[bool, Callable[[], Any]]]:
+    """Forward, and forward with the way back: whether it is training, and what runs it."""
+    weights, grad = list(layer.parameters()), torch.randn_like(output(layer(x)))
+
+    def forward() -> None:
+        with torch.no_grad():
+            layer(x)
+
+    yield False, forward
+    yield True, lambda: torch.autograd.grad(output(layer(x)), weights, grad)
+
+
+def tune_tiles(say: Callable[[str], None], dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+    """The best tiles of some shapes, each tried among those that should be good."""
+    processors = torch.cuda.get_device_properties(0).multi_processor_count
+    for cell in ("lstm", "gru", "rnn"):
+        plan = gpu.plan_of(CELLS[cell].traced(), Variant())
+        for batch, size in GRID:
+            layer = Recurrent(cell, size, size, backend="triton").to("cuda", dtype)
+            x = torch.randn(batch, STEPS, size, device="cuda", dtype=dtype)
+            forward, both = (job for _, job in _jobs(layer, x, lambda y: y.outputs))
+            for option, run in (("tiles", forward), ("back_tiles", both)):
+                shape, backward = (batch, STEPS, 1, size), option == "back_tiles"
+                job = gpu.job_of(plan, shape, dtype.itemsize, backward=backward)
+                best = _best(job, processors, option, run)
+                if best is None:
+                    continue
+                say(f"{cell}, B={batch} H={size}, {option}: {best}")
+                cut = [best.rows, best.units, best.warps, best.chunk, best.looks, best.parts]
+                yield {"job": list(astuple(job)), "tiles": cut}
+
+
+def _best(job: Job, processors: int, option: str, run: Callable[[], Any]) -> Tiles | None:
+    able = sorted(candidates(job, processors), key=lambda tiles: cost(job, tiles))
+    found = []
+    for tiles in dict.fromkeys([choose_tiles(job, processors), *able[:MOST]]):
+        gpu.OPTIONS[option] = tiles
+        try:
+            found.append((microseconds(run, STEPS), tiles))
+        except Exception as error:
+            if type(error).__name__ != "OutOfResources":
+                raise
+        finally:
+            gpu.OPTIONS.clear()
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def tune_ratios(say: Callable[[str], None]) -> dict[str, dict[str, float]]:
+    """By cell, precision and way, and by rows and size: our time over torch's."""
+    found: dict[str, dict[str, float]] = {}
+    for cell, peer in PEERS.items():
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            for batch, size in GRID:
+                x = torch.randn(batch, STEPS, size, device="cuda", dtype=dtype)
+                ours = Recurrent(cell, size, size, backend="triton").to("cuda", dtype)
+                theirs = peer(size, size, batch_first=True).to("cuda", dtype)
+                pairs = zip(
+                    _jobs(ours, x, lambda y: y.outputs),
+                    _jobs(theirs, x, lambda y: y[0]),
+                    strict=True,
+                )
+                for (training, mine), (_, other) in pairs:
+                    ratio = microseconds(mine, STEPS) / microseconds(other, STEPS)
+                    line = gpu_line(TORCH_NAMES[CELLS[cell]], dtype, training=training)
+                    found.setdefault(line, {})[f"{batch} {size}"] = round(ratio, 3)
+                    say(f"{line}, B={batch} H={size}: triton takes {ratio:.2f} of torch's time")
+    return found
+
+
+def tune_gpu(say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure the card: the parts `gpu` and `tiles` of the table of measurements."""
+    tiles = list(tune_tiles(say, torch.bfloat16))
+    when = f"{date.today()} on {torch.cuda.get_device_name()}"
+    return {"tiles": tiles, "gpu": {"measured": when, "ratios": tune_ratios(say)}}
