@@ -185,7 +185,7 @@ TUNED = (64, 256, 1024)  # hidden sizes measured for `auto`
 def tune(
     say: Callable[[str], None], *, repeats: int = 5, sizes: Sequence[int] = TUNED, steps: int = 32
 ) -> dict[str, Any]:
-    """Measure what `auto` chooses by: our loops and kernels against torch's layers, on this machine.
+    """Measure what `auto` chooses by: our loops and kernels against torch's layers, here.
 
     Where there is a card, how kernels are best cut there is found as well.
 

@@ -31,12 +31,12 @@ def microseconds(job: Callable[[], Any], steps: int, repeats: int = 5, calls: in
     found = []
     for _ in range(repeats):
         one, two = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        one.record()  # type: ignore[no-untyped-call]
+        one.record()
         for _ in range(calls):
             job()
-        two.record()  # type: ignore[no-untyped-call]
+        two.record()
         two.synchronize()
-        found.append(1000 * one.elapsed_time(two) / calls / steps)
+        found.append(1000 * float(one.elapsed_time(two)) / calls / steps)
     return sorted(found)[repeats // 2]
 
 
