@@ -244,3 +244,18 @@ class TestBadInput:
             Recurrent("rnn", D, H, bidirectional=True).step(torch.zeros(1, D))
         with pytest.raises(ShapeError, match="same sizes and options"):
             Recurrent("gru", D, H).load_torch(nn.GRU(D, H + 1))
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu", "auto"])
+def test_under_autocast_on_a_cpu_the_weights_own_numbers_are_used(backend):
+    torch.manual_seed(0)
+    layer = Recurrent("lstm", 3, 5, num_layers=2, backend=backend)
+    x = torch.randn(2, 4, 3)
+    begin = [torch.randn(2, 2, 5) for _ in range(2)]
+    expected = layer(x.bfloat16().float(), None, [b.bfloat16().float() for b in begin])
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer(x.bfloat16(), None, [b.bfloat16() for b in begin])
+    assert found.outputs.dtype == torch.float32
+    assert torch.allclose(found.outputs, expected.outputs, atol=1e-6)
+    found.outputs.sum().backward()
+    assert layer.weight_hh_l0.grad.dtype == torch.float32

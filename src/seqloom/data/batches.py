@@ -44,11 +44,13 @@ class Batch:
         index: (B,), the place of each example in its data set, so that results can be put back.
         sequences: Fields of varying length.
         values: Fields of fixed shape (B, ...), such as labels.
+        origin: The same batch as NumPy arrays, where these are tensors.
     """
 
     index: NDArray[np.int64]
     sequences: Mapping[str, Padded]
     values: Mapping[str, Array] = field(default_factory=dict)
+    origin: Batch | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -76,7 +78,13 @@ class Batch:
             self.index,
             {k: Padded(convert(s.values), convert(s.lengths)) for k, s in self.sequences.items()},
             {k: convert(v) for k, v in self.values.items()},
+            self,
         )
+
+    @property
+    def host(self) -> Batch:
+        """The batch in this process's memory, where looking at it makes no device wait."""
+        return self.origin or self
 
     @property
     def real_items(self) -> int:

@@ -214,8 +214,8 @@ class RecurrentLM(nn.Module):
         A row of length 0 keeps its state.
         """
         check_lm_input(ids, lengths, state)
-        if lengths is not None and bool((lengths == ids.shape[1]).all()):
-            lengths = None  # nothing is padded, which is faster to know
+        if lengths is not None and not lengths.is_cuda and bool((lengths == ids.shape[1]).all()):
+            lengths = None  # nothing is padded, which is faster; on a card, to ask costs more
         config = self.config
         y = self._dropped(self._embedded(ids), config.input_dropout)  # (B, T, D)
         state = self.initial_state(len(ids)) if state is None else state

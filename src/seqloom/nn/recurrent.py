@@ -216,7 +216,22 @@ class Recurrent(nn.Module):
             lengths: How many steps of each row are real; all if not given.
             states: The states to begin with, as `RecurrentOutput.states` has them.
         """
+        device = x.device.type
+        if not torch.is_autocast_enabled(device):
+            self._check_input(x, lengths, states)
+            return self._run(x, lengths, states)
+        dtype = torch.get_autocast_dtype(device)
+        if device != "cuda":  # a processor has no fast steps in 16 bits
+            dtype = self.weight_ih_l0.dtype  # type: ignore[assignment]
+        x = x.to(dtype)
+        states = None if states is None else [state.to(dtype) for state in states]
         self._check_input(x, lengths, states)
+        with torch.autocast(device, enabled=False):
+            return self._run(x, lengths, states)
+
+    def _run(
+        self, x: Tensor, lengths: Tensor | None, states: Sequence[Tensor] | None
+    ) -> RecurrentOutput:
         T = x.shape[1]
         begin = () if states is None else tuple(states)  # zeros are made where they are needed
         ended: list[list[Tensor]] = [[] for _ in self.cell.states]
@@ -261,7 +276,8 @@ class Recurrent(nn.Module):
         B, T, _ = x.shape
 
         def weight(name: str) -> Tensor:
-            return getattr(self, f"{name}_l{layer}{direction}")  # type: ignore[no-any-return]
+            found: Tensor = getattr(self, f"{name}_l{layer}{direction}")
+            return found if found.dtype == x.dtype else found.to(x.dtype)  # under autocast
 
         weight_hh, mask = weight("weight_hh"), None
         keep: tuple[Tensor, ...] = ()
@@ -316,7 +332,8 @@ class Recurrent(nn.Module):
                 f"got shape {tuple(x.shape)}"
             )
         weight: Tensor = self.weight_ih_l0  # type: ignore[assignment]
-        if x.dtype != weight.dtype or x.device != weight.device:
+        casts = torch.is_autocast_enabled(x.device.type)
+        if (x.dtype != weight.dtype and not casts) or x.device != weight.device:
             raise ShapeError(
                 f"x must be {weight.dtype} on {weight.device} as the weights are, got {x.dtype} on "
                 f"{x.device}; move one of them with .to()"

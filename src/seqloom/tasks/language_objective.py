@@ -47,11 +47,13 @@ def window_loss(model: Any, batch: Batch, state: Any) -> WindowLoss:
     """
     ids = batch["ids"]
     inputs, targets = ids.values[:, :-1], ids.values[:, 1:]  # (B, T)
-    lengths = (ids.lengths - 1).clamp(min=0)
+    items = int(np.maximum(np.asarray(batch.host["ids"].lengths) - 1, 0).sum())
+    lengths = None
+    if items != targets.numel():
+        lengths = (ids.lengths - 1).clamp(min=0)
     output = model(inputs, lengths, state)
-    items = int(lengths.sum())
     features = output.features
-    if items == targets.numel():
+    if lengths is None:
         features, targets = features.flatten(0, 1), targets.flatten()
     else:
         mask = lengths_to_mask(lengths, targets.shape[1])
@@ -63,7 +65,7 @@ def window_loss(model: Any, batch: Batch, state: Any) -> WindowLoss:
 
 
 def activation_penalty(
-    model: Any, features: Tensor, activations: Tensor | None, lengths: Tensor
+    model: Any, features: Tensor, activations: Tensor | None, lengths: Tensor | None
 ) -> Tensor | float:
     r"""What keeps the outputs of the last layer small and slow, if the model's settings ask for it.
 
@@ -77,17 +79,19 @@ def activation_penalty(
         model: Whose settings have `activation_reg` $= \alpha$ and `temporal_reg` $= \beta$.
         features: f of all words, (N, D) without padding.
         activations: h, (B, T, H) with padding.
-        lengths: How many words of each row are real, (B,).
+        lengths: How many words of each row are real, (B,); all if None.
     """
     alpha = getattr(model.config, "activation_reg", 0.0)
     beta = getattr(model.config, "temporal_reg", 0.0)
     found: Tensor | float = 0.0
     if alpha and len(features):
         found = alpha * features.float().square().mean()
-    if beta and activations is not None and int(lengths.max()) > 1:
+    if beta and activations is not None and activations.shape[1] > 1:
+        change = (activations[:, 1:] - activations[:, :-1]).float().square()
+        if lengths is None:
+            return found + beta * change.mean()
         pairs = lengths_to_mask(lengths - 1, activations.shape[1] - 1)
-        change = activations[:, 1:] - activations[:, :-1]
-        found = found + beta * change[pairs].float().square().mean()
+        found = found + beta * change[pairs].sum() / (pairs.sum() * change.shape[2]).clamp(min=1)
     return found
 
 
@@ -95,11 +99,11 @@ def activation_penalty(
 def stream_loss(model: Any, windows: Windows) -> tuple[float, int]:
     """Return the loss in nats, summed over a whole stream, and how many words it is summed over."""
     device = next(model.parameters()).device
-    total, items, state = 0.0, 0, None
+    total, items, state = torch.zeros((), dtype=torch.float64, device=device), 0, None
     for batch in windows.batches():
         result = window_loss(model, batch.tensors(device), state)
-        total, items, state = total + float(result.total), items + result.items, result.state
-    return total, items
+        total, items, state = total + result.total, items + result.items, result.state
+    return float(total), items
 
 
 class LanguageModelObjective:
@@ -170,7 +174,7 @@ class LanguageModelObjective:
         """
         from seqloom.training import LossOutput
 
-        state = None if bool(batch.values["begins"].all()) else self.state
+        state = None if bool(batch.host.values["begins"].all()) else self.state
         result = window_loss(model, batch, state)
         self.state = self.state_type(*(part.detach() for part in result.state))
         if not self.windows.spread:

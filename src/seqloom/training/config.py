@@ -12,7 +12,7 @@ from seqloom.errors import ConfigError
 OptimizerName = Literal["sgd", "momentum", "adagrad", "adadelta", "adam", "adamw", "lbfgs"]
 ScheduleName = Literal["constant", "step", "cosine", "plateau", "noam"]
 Averaging = Literal["none", "ema", "uniform", "triggered"]
-Precision = Literal["fp32", "bf16", "fp16"]
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,8 @@ class TrainConfig:
         clip_norm: Scale gradients so that their norm is at most this.
         clip_value: Clip each gradient to [-value, value].
         accumulate: Batches whose gradients are added before an update.
-        precision: "fp32", or "bf16" or "fp16" for the products (weights stay in fp32).
+        precision: "fp32", or "tf32" (on a card), "bf16" or "fp16" for the products; weights stay in
+            fp32.
         averaging: Evaluate and keep averaged weights: "ema" (decay `average_decay`), "uniform"
             (the mean since epoch `average_from`: averaged SGD, Polyak and Juditsky 1992) or
             "triggered" (the mean since an evaluation was no better than the best of those more

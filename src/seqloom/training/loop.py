@@ -80,7 +80,7 @@ def train(
         display = Silent()
     display = display or choose_display()
     try:
-        with StopSignals() as signals:
+        with StopSignals() as signals, run.runtime.products():
             run.start(resume=resume)
             reason = run.go(signals, callbacks, display)
         return run.finish(reason)

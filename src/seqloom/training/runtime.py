@@ -47,10 +47,20 @@ class Runtime:
 
     def autocast(self) -> AbstractContextManager[object]:
         """The context in which a model runs."""
-        if self.precision == "fp32":
+        if self.precision in ("fp32", "tf32"):
             return nullcontext()
         kind = torch.bfloat16 if self.precision == "bf16" else torch.float16
         return torch.autocast(self.device.type, kind)
+
+    @contextmanager
+    def products(self) -> Iterator[None]:
+        """For a whole run: with "tf32", products keep 10 bits of the numbers' mantissa."""
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = before or self.precision == "tf32"
+        try:
+            yield
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
 
     def sum(self, value: Tensor) -> Tensor:
         """The sum over all processes."""
