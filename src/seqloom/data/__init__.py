@@ -23,7 +23,7 @@ from seqloom.data.prepared import PrepareConfig, PreparedData
 from seqloom.data.problems import Records
 from seqloom.data.questions import read_questions
 from seqloom.data.ragged import Ragged
-from seqloom.data.relations import read_relations
+from seqloom.data.relations import parse_marked, read_marked, read_relations
 from seqloom.data.rows import Row, read_rows
 from seqloom.data.trees import read_trees
 from seqloom.data.windows import Windows
@@ -56,10 +56,12 @@ __all__ = [
     "open_dataset",
     "overlap",
     "padding_waste",
+    "parse_marked",
     "prepare",
     "read_conllu",
     "read_input",
     "read_labeled",
+    "read_marked",
     "read_pairs",
     "read_parallel",
     "read_questions",

@@ -3,6 +3,7 @@
 from seqloom.metrics.classification import accuracy, confusion_matrix, f1_scores
 from seqloom.metrics.likelihood import bits_per, perplexity
 from seqloom.metrics.regression import mean_squared_error, r_squared
+from seqloom.metrics.relations import score_relations
 
 __all__ = [
     "accuracy",
@@ -12,4 +13,5 @@ __all__ = [
     "mean_squared_error",
     "perplexity",
     "r_squared",
+    "score_relations",
 ]
