@@ -23,6 +23,7 @@ from seqloom.cli import (
     listing,
     mix,
     ngram,
+    pack,
     parse,
     prepare,
     train,
@@ -54,6 +55,7 @@ app.command("mix")(mix.run)
 app.command("cache")(mix.cache)
 app.command("compare", epilog=compare.EXAMPLES)(compare.run)
 app.command("inspect")(use.inspect)
+app.command("pack")(pack.run)
 app.command("demo")(demo.run)
 app.command("bench")(bench.run)
 app.command("filter", epilog=filtering.EXAMPLES)(filtering.run)

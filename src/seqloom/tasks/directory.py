@@ -80,14 +80,25 @@ class StoredModel:
         return json.loads((self.place / name).read_text(encoding="utf-8"))
 
     def weights(self) -> dict[str, Tensor]:
-        """Return its weights by name."""
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
+        """Return its weights by name, as 32-bit numbers if they are stored in fewer bits."""
+        from seqloom.tasks.packed_weights import together, unpack_weights
 
+        tensors, metadata = self.stored_weights()
         try:
-            return load_file(self.place / WEIGHTS)
+            return together(unpack_weights(tensors), metadata)
+        except DataError as error:
+            raise DataError(str(error), self.place / WEIGHTS) from None
+
+    def stored_weights(self) -> tuple[dict[str, Tensor], dict[str, str]]:
+        """Return the tensors of its file of weights, and what the file says besides."""
+        from safetensors import SafetensorError, safe_open
+
+        path = self.place / WEIGHTS
+        try:
+            with safe_open(path, "pt") as file:
+                return {n: file.get_tensor(n) for n in file.keys()}, file.metadata() or {}  # noqa: SIM118
         except (SafetensorError, OSError) as error:
-            raise DataError(f"is no weights file ({error})", self.place / WEIGHTS) from None
+            raise DataError(f"is no weights file ({error})", path) from None
 
 
 def prepare_place(out: str | PathLike[str], *, resume: bool = False) -> Path:
@@ -341,10 +352,13 @@ def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    from seqloom.tasks.packed_weights import apart
+
+    once, metadata = apart(weights)
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in once.items()}
     try:
         with written_beside(path) as beside:
-            save_file(plain, beside)
+            save_file(plain, beside, metadata or None)
     except (OSError, SafetensorError) as error:
         raise DataError(f"cannot be written ({error})", path) from None
 

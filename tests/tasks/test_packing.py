@@ -1,0 +1,113 @@
+"""Weights in few bytes: what they lose, what they share, and models that load from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+import seqloom
+from seqloom import LanguageModel
+from seqloom.errors import ConfigError, DataError
+from seqloom.tasks.directory import WEIGHTS
+from seqloom.tasks.packed_weights import apart, pack_weights, together, unpack_weights
+from seqloom.tasks.packing import pack_model
+
+
+def test_a_row_loses_at_most_half_a_step_of_its_own_scale():
+    torch.manual_seed(0)
+    matrix = torch.randn(300, 40) * torch.logspace(-4, 3, 300)[:, None]
+    packed = pack_weights({"w": matrix}, "int8")
+    assert packed["w"].dtype == torch.int8 and packed["w#scale"].shape == (300,)
+    found = unpack_weights(packed)["w"]
+    step = np.abs(matrix.numpy()).max(axis=1) / 127
+    assert (np.abs((found - matrix).numpy()).max(axis=1) <= 0.501 * step).all()
+
+
+def test_small_and_narrow_weights_become_halves_and_whole_numbers_stay():
+    weights = {
+        "bias": torch.randn(9000),
+        "small": torch.randn(3, 4),
+        "large": torch.tensor([1e6, 1.0]),
+        "counts": torch.arange(5),
+    }
+    packed = pack_weights(weights, "int8")
+    assert packed["bias"].dtype == packed["small"].dtype == torch.float16
+    assert packed["large"].dtype == torch.float32  # a half cannot hold it
+    assert packed["counts"].dtype == torch.int64
+    found = unpack_weights(packed)
+    assert torch.allclose(found["bias"], weights["bias"], rtol=1e-3, atol=1e-7)
+    assert found["bias"].dtype == torch.float32
+
+
+def test_shared_tensors_are_stored_once_and_given_back_as_one():
+    one = torch.randn(4, 4)
+    once, metadata = apart({"a": one, "b": one, "c": one.clone()})
+    assert list(once) == ["a", "c"]
+    found = together(once, metadata)
+    assert found["b"] is found["a"] and found["c"] is not found["a"]
+
+
+@pytest.mark.parametrize("said", ["[]", "{", '{"b": "nothing"}', '{"b": 3}'])
+def test_metadata_that_makes_no_sense_is_refused(said):
+    with pytest.raises(DataError, match="shared tensors make no sense"):
+        together({"a": torch.zeros(1)}, {"shared": said})
+
+
+def test_a_scale_without_its_matrix_is_refused():
+    with pytest.raises(DataError, match="w#scale must have a scale for each row"):
+        unpack_weights({"w#scale": torch.ones(3), "w": torch.zeros(4, 2, dtype=torch.int8)})
+
+
+TEXT = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog"] * 30
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory):
+    place = tmp_path_factory.mktemp("models") / "tied"
+    options = {"hidden_size": 64, "num_layers": 1, "tied": True}
+    model = LanguageModel("lstm", training={"epochs": 2}, **options).fit(TEXT)
+    model.save(place)
+    return model, place
+
+
+def test_tied_weights_are_in_the_file_once(tied):
+    _, place = tied
+    with safe_open(place / WEIGHTS, "pt") as file:
+        names = set(file.keys())
+    assert not {"embedding.weight", "output.weight"} <= names
+    loaded = seqloom.load(place)
+    weights = dict(loaded.model_.named_parameters(remove_duplicate=False))
+    assert weights["embedding.weight"] is weights["output.weight"]
+
+
+@pytest.mark.parametrize(("kind", "within", "share"), [("half", 1e-3, 0.6), ("int8", 2e-2, 0.4)])
+def test_a_packed_model_says_nearly_the_same_and_is_smaller(tied, tmp_path, kind, within, share):
+    model, place = tied
+    packed = pack_model(place, tmp_path / "packed", kind, data=TEXT[:20])
+    loaded = seqloom.load(packed)
+    one, two = model.score("the cat sat").total, loaded.score("the cat sat").total
+    assert one == pytest.approx(two, rel=within) and one != two
+    assert (packed / WEIGHTS).stat().st_size < share * (place / WEIGHTS).stat().st_size
+    assert loaded.metrics_["test_perplexity"] == pytest.approx(
+        loaded.evaluate(TEXT[:20])["perplexity"]
+    )
+    assert loaded.provenance_["weights"] == kind
+
+
+def test_unpacked_again_nothing_changes(tied, tmp_path):
+    _, place = tied
+    pack_model(place, tmp_path / "packed", "int8")
+    again = pack_model(tmp_path / "packed", tmp_path / "again", "full")
+    one, two = seqloom.load(tmp_path / "packed"), seqloom.load(again)
+    assert one.score("a dog").log_probs == two.score("a dog").log_probs
+
+
+def test_what_cannot_be_packed_is_refused(tmp_path):
+    model = LanguageModel("ngram", order=2).fit(TEXT)
+    model.save(tmp_path / "counted")
+    with pytest.raises(ConfigError, match="no weights to pack"):
+        pack_model(tmp_path / "counted", tmp_path / "packed")
+    with pytest.raises(ConfigError, match="kind of weights"):
+        pack_weights({}, "int4")
