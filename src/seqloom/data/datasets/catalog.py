@@ -110,7 +110,7 @@ class Dataset:
         return tuple(dict.fromkeys(split.variant for split in self.splits if split.variant))
 
     def split(self, name: str | None = None, variant: str | None = None) -> Split:
-        """Return a split, by default the only one, in the usual variant.
+        """Return a split, by default the only one or "all", in the usual variant.
 
         Raises:
             DataError: If the set has files only.
@@ -120,10 +120,10 @@ class Dataset:
             files = ", ".join(file.name for file in self.files)
             raise DataError(f"{self.name} is not read as examples; ask for its files ({files})")
         if name is None:
-            if len(self.split_names) > 1:
+            name = "all" if "all" in self.split_names else self.split_names[0]
+            if name != "all" and len(self.split_names) > 1:
                 listed = ", ".join(self.split_names)
                 raise ConfigError(f"{self.name} has several splits; name one of {listed}")
-            name = self.split_names[0]
         if name not in self.split_names:
             raise ConfigError(one_of(f"split of {self.name}", name, self.split_names))
         splits = [split for split in self.splits if split.name == name]

@@ -8,6 +8,7 @@ from typing import Any
 from seqloom.data.columns import read_conllu, read_tagged
 from seqloom.data.datasets import corpora
 from seqloom.data.datasets.catalog import find_dataset
+from seqloom.data.datasets.declaration import read_snippets
 from seqloom.data.datasets.store import dataset_file
 from seqloom.data.fields import read_labeled, read_pairs
 from seqloom.data.lines import read_parallel, read_text, read_token_lines
@@ -38,6 +39,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "relations": read_relations,
     "rows": read_rows,
     "scored-pairs": corpora.read_scored_pairs,
+    "snippets": read_snippets,
     "tagged": read_tagged,
     "text": read_text,
     "text-by-member": corpora.read_text_by_member,
@@ -61,7 +63,7 @@ def open_dataset(
 
     Args:
         name: The data set.
-        split: "train", "valid", "test", ...; may be left out where there is one.
+        split: "train", "valid", "test", ...; may be left out where there is one, or an "all".
         variant: One of several ways to read it (see the entry's notes); by default the first.
         on_error: "raise" at the first malformed record, or "skip" and count. The records a set is
             known to have wrong are skipped and counted either way.
