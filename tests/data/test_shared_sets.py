@@ -40,10 +40,29 @@ COUNTS = [
     ("wikitext-2", "train", None, 36_718, {"words and line ends": 2_088_628}),
     ("wikitext-2", "valid", None, 3_760, {"words and line ends": 217_646}),
     ("brown", "all", None, 57_340, {"tokens": 1_161_192}),  # as NLTK's book counts them
+    ("brown", "all", "text", 57_340, {}),
+    ("brown", "train", "text", 35_523, {}),
+    ("brown", "valid", "text", 11_690, {}),
+    ("brown", "test", "text", 10_127, {}),
     ("tinyshakespeare", "all", None, 40_000, {"characters and line ends": 1_115_394}),
     ("pd199801", "all", None, 19_484, {"tokens": 1_121_447}),
+    ("pd199801", "train", None, 15_587, {}),
+    ("pd199801", "valid", None, 1_948, {}),
+    ("pd199801", "test", None, 1_949, {}),
+    *(
+        ("pd199801", *part)
+        for part in (
+            ("all", "text", 19_484, {}),
+            ("train", "text", 15_587, {}),
+            ("valid", "text", 1_948, {}),
+            ("test", "text", 1_949, {}),
+        )
+    ),
     ("tang-poems", "all", None, 57_607, {"characters": 3_668_082}),
     ("tang-poems", "all", "rows", 57_607, {}),
+    ("tang-poems", "train", None, 51_846, {}),
+    ("tang-poems", "valid", None, 2_881, {}),
+    ("tang-poems", "test", None, 2_880, {}),
     ("squad-v1.1", "train", None, 87_599, {}),
     ("squad-v1.1", "valid", None, 10_570, {"answers": 34_726}),
     ("cmrc2018", "trial", None, 1_002, {}),
@@ -320,3 +339,21 @@ def test_relations_have_19_labels_and_the_entities_they_mark(shared_data):
     assert first.text[slice(*first.first)] == "configuration"
     assert first.text[slice(*first.second)] == "elements"
     assert not any("<e" in relation.text or "</e" in relation.text for relation in relations)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("brown", "text"), ("pd199801", None), ("tang-poems", None)]
+)
+def test_parts_of_a_file_are_all_of_it_once_and_in_order(shared_data, name, variant):
+    whole = list(open_dataset(name, "all", variant=variant))
+    parts = [list(open_dataset(name, s, variant=variant)) for s in ("train", "valid", "test")]
+    assert [example for part in parts for example in part] == whole
+
+
+def test_the_parts_of_brown_begin_where_bengio_cut(shared_data):
+    words = [
+        sum(len(e.text.split()) for e in open_dataset("brown", s, variant="text"))
+        for s in ("train", "valid")
+    ]
+    longest = max(len(e.text.split()) for e in open_dataset("brown", "all", variant="text"))
+    assert 0 <= words[0] - 800_000 < longest and 0 <= sum(words) - 1_000_000 < longest

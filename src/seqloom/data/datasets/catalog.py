@@ -46,6 +46,9 @@ class Split:
         options: Settings for the reader.
         faults: How many of its records are known to be malformed; they are left out, and only
             more than these are an error.
+        records: From which record to which, the last one not included; all if not given.
+        words: From which word to which; a record belongs where its first word lies.
+        as_text: Whether tagged sentences are given as texts, their words with spaces between them.
     """
 
     name: str
@@ -54,6 +57,9 @@ class Split:
     variant: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     faults: int = 0
+    records: tuple[int, int] | None = None
+    words: tuple[int, int] | None = None
+    as_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,4 +201,7 @@ def _split(table: dict[str, Any]) -> Split:
         variant=table.get("variant", ""),
         options=table.get("options", {}),
         faults=table.get("faults", 0),
+        records=tuple(table["records"]) if "records" in table else None,
+        words=tuple(table["words"]) if "words" in table else None,
+        as_text=table.get("as_text", False),
     )

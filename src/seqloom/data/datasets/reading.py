@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from seqloom.data.columns import read_conllu, read_tagged
 from seqloom.data.datasets import corpora
-from seqloom.data.datasets.catalog import find_dataset
+from seqloom.data.datasets.catalog import Split, find_dataset
 from seqloom.data.datasets.declaration import read_snippets
 from seqloom.data.datasets.store import dataset_file
+from seqloom.data.examples import Text
 from seqloom.data.fields import read_labeled, read_pairs
 from seqloom.data.lines import read_parallel, read_text, read_token_lines
 from seqloom.data.problems import OnError, Problems, Records
@@ -84,8 +86,28 @@ def open_dataset(
     paths = [dataset_file(name, file) for file in part.files]
     if part.faults and on_error == "raise":
         records = READERS[part.reader](*paths, **part.options, on_error="skip")
-        return _without_known_faults(records, part.faults)
-    return READERS[part.reader](*paths, **part.options, on_error=on_error)
+        return _part_of(_without_known_faults(records, part.faults), part)
+    return _part_of(READERS[part.reader](*paths, **part.options, on_error=on_error), part)
+
+
+def _part_of(records: Records[Any], part: Split) -> Records[Any]:
+    """The records of a split that is a stretch of a file, or is read as text."""
+    if part.records is None and part.words is None and not part.as_text:
+        return records
+
+    def read(problems: Problems) -> Iterator[Any]:
+        first, last = part.records or part.words or (0, sys.maxsize)
+        place = 0
+        for record in records:
+            if place >= last:
+                break
+            if place >= first:
+                yield Text(" ".join(record.tokens)) if part.as_text else record
+            place += len(record.tokens) if part.words is not None else 1
+        problems.count, problems.mended = records.skipped, records.mended
+        problems.first.extend(records.problems)
+
+    return Records(read, records.name)
 
 
 def _without_known_faults(records: Records[Any], faults: int) -> Records[Any]:
