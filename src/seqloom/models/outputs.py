@@ -109,6 +109,14 @@ class OutputOptions:
 
 
 class ScoreOutput(NamedTuple):
-    """Of a classifier or a regressor: one score a class, or one number a target."""
+    """Of a classifier or a regressor: one score a class, or one number a target.
+
+    Args:
+        scores: By row.
+        attention: How much each item of a sequence counted; a row sums to 1 and is 0 on padding.
+        matrix: By head, how much each item looked at each other one; 0 on padding.
+    """
 
     scores: Float[Tensor, "B C"]
+    attention: Float[Tensor, "B T"] | None = None
+    matrix: Float[Tensor, "B N T S"] | None = None

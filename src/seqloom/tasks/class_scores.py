@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,34 +11,56 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqloom.metrics import accuracy, f1_scores
-from seqloom.tasks.supervised_objective import Loss
 
 Floats = NDArray[np.float64]
 
 
-def softmax_loss(scores: Tensor, labels: Tensor) -> Tensor:
-    r"""Return the cross-entropy $-\sum_i \ln p_{y_i}$ with $p = \mathrm{softmax}(s)$, summed."""
-    return functional.cross_entropy(scores, labels, reduction="sum")
+def softmax_loss(scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+    r"""Return $-\sum_i w_{y_i} \ln p_{y_i}$, the cross-entropy; $p = \mathrm{softmax}(s)$."""
+    weights = None if weights is None else weights.to(scores)
+    return functional.cross_entropy(scores, labels, weights, reduction="sum")
 
 
-def logistic_loss(scores: Tensor, labels: Tensor) -> Tensor:
-    r"""Return $-\sum_i \sum_c t_{ic} \ln \sigma(s_{ic}) + (1 - t_{ic}) \ln(1 - \sigma(s_{ic}))$.
+def logistic_loss(scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+    r"""Return $-\sum_i w_{y_i} \sum_c t_{ic} \ln \sigma(s_{ic}) + (1 - t_{ic}) \ln(1 - \sigma(s_{ic}))$.
 
     A single score a row is that of the second of two classes; else each class is told from all the
     others.
-    """
+    """  # noqa: E501
     if scores.shape[1] == 1:
         targets = labels[:, None].to(scores.dtype)
     else:
         targets = functional.one_hot(labels, scores.shape[1]).to(scores.dtype)
-    return functional.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
+    rows = None if weights is None else weights.to(scores)[labels][:, None].expand_as(scores)
+    return functional.binary_cross_entropy_with_logits(scores, targets, rows, reduction="sum")
+
+
+def multilabel_loss(scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+    r"""Return the cross-entropy of one sigmoid a label, summed.
+
+    $$-\sum_i \sum_c w_c t_{ic} \ln \sigma(s_{ic}) + (1 - t_{ic}) \ln(1 - \sigma(s_{ic}))$$
+    """
+    return functional.binary_cross_entropy_with_logits(
+        scores,
+        targets.to(scores.dtype),
+        pos_weight=None if weights is None else weights.to(scores),
+        reduction="sum",
+    )
+
+
+class ClassLoss(Protocol):
+    """Scores and targets to the summed loss."""
+
+    def __call__(self, scores: Tensor, targets: Tensor, /, weights: Tensor | None) -> Tensor:
+        """Sum the losses, each times the weight of its class."""
+        ...
 
 
 class Link(NamedTuple):
     """How an architecture's scores are read: the loss, and as which probabilities."""
 
-    loss: Loss
-    probabilities: Any
+    loss: ClassLoss
+    probabilities: Callable[[Floats], Floats]
 
 
 def _softmax(scores: Floats) -> Floats:
@@ -47,20 +69,26 @@ def _softmax(scores: Floats) -> Floats:
     return shares
 
 
-def _sigmoid(scores: Floats) -> Floats:
+def _heights(scores: Floats) -> Floats:
     heights: Floats = np.exp(-np.logaddexp(0.0, -scores))
+    return heights
+
+
+def _sigmoid(scores: Floats) -> Floats:
+    heights = _heights(scores)
     if scores.shape[1] == 1:
         return np.hstack([np.exp(-np.logaddexp(0.0, scores)), heights])
     total = heights.sum(axis=1, keepdims=True)
     return np.where(total > 0, heights / np.where(total > 0, total, 1.0), 1 / heights.shape[1])
 
 
-LINKS: Mapping[str, Link] = {
-    "softmax": Link(softmax_loss, _softmax),
-    "mlp": Link(softmax_loss, _softmax),
-    "logistic": Link(logistic_loss, _sigmoid),
-}
-"""Architecture -> its link; the perceptron has none."""
+def find_link(arch: str, *, multilabel: bool = False) -> Link | None:
+    """Return how the scores of an architecture are read; the perceptron's are no probabilities."""
+    if arch == "perceptron":
+        return None
+    if multilabel:
+        return Link(multilabel_loss, _heights)
+    return Link(logistic_loss, _sigmoid) if arch == "logistic" else Link(softmax_loss, _softmax)
 
 
 def decisions(scores: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
@@ -13,69 +13,87 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.architectures import load_config_class, load_model_class
+from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
-from seqloom.data.features import Bags, Features, Vectors
-from seqloom.errors import ConfigError, InputError, NotSeparableWarning
+from seqloom.errors import InputError, NotSeparableWarning
 from seqloom.models.linear import Linear
 from seqloom.models.perceptron import Perceptron
-from seqloom.tasks.class_scores import LINKS, chosen, class_metrics, decisions
-from seqloom.tasks.classifier_text import TextSide, features_like, read_text_side
-from seqloom.tasks.classifier_training import check_perceptron, hold_out, learn_classes
+from seqloom.nn.held import release_rows
+from seqloom.tasks.class_scores import decisions
+from seqloom.tasks.classifier_data import TrainingData
+from seqloom.tasks.classifier_decision import Decision
+from seqloom.tasks.classifier_explaining import explanations
+from seqloom.tasks.classifier_results import Classification
+from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
+from seqloom.tasks.classifier_settings import (
+    check_settings,
+    make_encoder,
+    model_config,
+    own_valid_share,
+    training_for,
+    word_vectors,
+)
+from seqloom.tasks.classifier_text import Terms, TextSide, features_like, read_text_side
+from seqloom.tasks.classifier_training import class_weights, learn_classes
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
-from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
-from seqloom.tasks.labeled import Labeled, is_pair, read_examples
-from seqloom.tasks.labels import class_labels, labels_from_dict, labels_to_dict, numbered
+from seqloom.tasks.fitting import Callbacks, Learned, RunSettings, origin, training_place
+from seqloom.tasks.labeled import Labeled, is_pair
+from seqloom.tasks.pretrained import VectorSource, put_vectors
 from seqloom.tasks.scikit import estimator_tags
-from seqloom.tasks.supervised_objective import Examples, all_scores
-from seqloom.tasks.text_features import FeatureConfig, TermLimits, TextFeatures
+from seqloom.tasks.supervised_objective import all_scores
+from seqloom.tasks.text_features import TextFeatures
 from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
     from seqloom.training import TrainConfig
 
 
-@dataclass(frozen=True)
-class Classification:
-    """The class of one text or vector.
-
-    Args:
-        label: The most probable class.
-        probability: How probable it is; None where the architecture gives no probabilities.
-        probabilities: Of every class, the most probable first.
-    """
-
-    label: Any
-    probability: float | None
-    probabilities: Mapping[Any, float]
-
-
 class Classifier(Estimator):
-    r"""Learns to which of some classes a text or a vector belongs.
+    r"""Learns to which of some classes a text, a vector or a sequence of vectors belongs.
 
-    `fit(X, y)` and the rest follow scikit-learn, with X a table of numbers or a list of texts;
-    `fit("reviews.csv")` reads labeled texts from a file, a named data set or prepared data.
+    `fit(X, y)` and the rest follow scikit-learn, with X a table of numbers, a list of texts or a
+    list of tables; `fit("reviews.csv")` reads labeled texts from a file, a named data set or
+    prepared data.
 
-    Softmax regression minimizes
+    "softmax", "logistic", "perceptron" and "mlp" see one vector an example, of a text its bag of
+    words. Softmax regression minimizes
     $-\sum_i \ln \mathrm{softmax}(W^\top x_i + b)_{y_i} + \frac{l2}{2} \lVert W \rVert^2$; logistic
     regression puts the cross-entropy of one sigmoid a class in place of the first sum. Both are
     convex and are solved to the end by L-BFGS; `l2` is 1 / C of scikit-learn. With two classes,
     softmax regression is logistic regression of twice the C.
 
+    "cnn", "brnn", "blstm", "att-blstm", "joint-attention" and "transformer" read words in order,
+    or vectors. A text without a word is read as one unknown word.
+
     Args:
-        arch: "softmax", "logistic", "perceptron" or "mlp".
-        features: What a text becomes: "bag" (its words), "ngrams" (runs of up to `max_n` words) or
-            "embedding" (learned word vectors, averaged; "mlp" only).
+        arch: One of those.
+        features: What a text becomes where words are not read in order: "bag" (its words),
+            "ngrams" (runs of up to `max_n` words) or "embedding" (learned word vectors, averaged;
+            "mlp" only).
         max_n: The longest run of "ngrams".
         weighting: "count", "binary" or "tfidf".
         text: How text becomes words: a `TextConfig` or the part of one that differs.
         vocabulary: `min_count` and `max_size` of the terms that are kept.
-        valid_share: The share of the training data that decides when to stop where `fit` is given
-            no `valid`; None takes the architecture's own, 0.1 for "mlp" and else 0.
+        vectors: Word vectors to begin with: a file, a store, the name of a data set, a model of
+            task "embed" or `WordVectors`.
+        tune_vectors: Whether they are trained further; words without one are trained anyway.
+        max_length: How many words or vectors of an example are read, from its beginning; longer
+            ones are cut with a warning. None takes the architecture's own: 1,024 where time grows
+            with the square of the length, else no limit.
+        multilabel: Whether an example has a set of labels: y is a list of sets, or a table of 0
+            and 1.
+        threshold: With `multilabel`, how probable a label must be: one number, one a label, or
+            "tune" for those with the best F1 on the validation data.
+        class_weight: What a mistake on an example of a class weighs: a number a label, or
+            "balanced".
+        calibrate: Whether probabilities are calibrated on the validation data, by one temperature.
+        valid_share: The share of the training data that validates where `fit` is given no `valid`;
+            None takes the architecture's own, 0 for linear ones and else 0.1.
         training: Settings of the loop. The perceptron follows its own rule and knows `epochs` and
             `seed` alone.
-        options: Settings of the architecture: `l2`, `hidden_sizes`, `dropout`, `embed_size`.
+        options: Settings of the architecture: `l2`, `hidden_sizes`, `dropout`, `embed_size`,
+            `pooling`, ...
 
     Attributes:
         classes_: The labels, sorted, in an array of their own type.
@@ -84,6 +102,7 @@ class Classifier(Estimator):
             on vectors: `decision_function(X)` is `X @ coef_.T + intercept_`.
         separable_: Of the perceptron: whether it ended without a mistake on its training data. If
             not, `fit` warns with `NotSeparableWarning`.
+        decision_: How scores are read: `decision_.temperature` and `decision_.thresholds`.
 
     Examples:
         >>> texts = ["good film", "bad film", "good plot", "bad plot"]
@@ -99,6 +118,13 @@ class Classifier(Estimator):
         "weighting",
         "text",
         "vocabulary",
+        "vectors",
+        "tune_vectors",
+        "max_length",
+        "multilabel",
+        "threshold",
+        "class_weight",
+        "calibrate",
         "valid_share",
         "training",
     )
@@ -107,11 +133,19 @@ class Classifier(Estimator):
     weighting: str
     text: TextConfig | Mapping[str, Any] | None
     vocabulary: Mapping[str, Any] | None
+    vectors: VectorSource | None
+    tune_vectors: bool
+    max_length: int | None
+    multilabel: bool
+    threshold: float | str | Mapping[Any, float]
+    class_weight: str | Mapping[Any, float] | None
+    calibrate: bool
     valid_share: float | None
     classes_: NDArray[Any]
+    decision_: Decision
     n_features_in_: int
     pipeline_: TextPipeline
-    features_: TextFeatures
+    features_: TextFeatures | WordSequences
     separable_: bool
 
     def __init__(
@@ -123,6 +157,13 @@ class Classifier(Estimator):
         weighting: str = "count",
         text: TextConfig | Mapping[str, Any] | None = None,
         vocabulary: Mapping[str, Any] | None = None,
+        vectors: VectorSource | None = None,
+        tune_vectors: bool = True,
+        max_length: int | None = None,
+        multilabel: bool = False,
+        threshold: float | str | Mapping[Any, float] = 0.5,
+        class_weight: str | Mapping[Any, float] | None = None,
+        calibrate: bool = False,
         valid_share: float | None = None,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
@@ -135,6 +176,13 @@ class Classifier(Estimator):
             weighting=weighting,
             text=text,
             vocabulary=vocabulary,
+            vectors=vectors,
+            tune_vectors=tune_vectors,
+            max_length=max_length,
+            multilabel=multilabel,
+            threshold=threshold,
+            class_weight=class_weight,
+            calibrate=calibrate,
             valid_share=valid_share,
             training=training,
         )
@@ -154,11 +202,11 @@ class Classifier(Estimator):
         """Learn from examples. Progress is shown where there is an `out`.
 
         Args:
-            X: A table of numbers (N, D); texts; `LabeledText`s; a file, "NAME:SPLIT", or prepared
-                data.
-            y: A label an example, unless `X` brings them.
-            valid: What decides which weights of an "mlp" are best and when it stops, and measures
-                the others: as `X` where that brings labels, else the pair (X, y).
+            X: A table of numbers (N, D); sequences of vectors (T, D); texts; `LabeledText`s; a
+                file, "NAME:SPLIT", or prepared data.
+            y: A label an example, or with `multilabel` a set of them, unless `X` brings them.
+            valid: What decides which weights of a network are best and when it stops, calibrates,
+                and measures the others: as `X` where that brings labels, else the pair (X, y).
             out: A directory for checkpoints and, at the end, the model.
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
@@ -166,38 +214,21 @@ class Classifier(Estimator):
         from seqloom.training.runtime import Runtime
 
         training = self.build_training()
-        features = self._check_settings(training)
+        encoder = check_settings(self, training)
         runtime = Runtime(training.device, training.precision)
         with training_place(out, resume=resume, is_main=runtime.is_main) as place:
-            given = self._read(X, y, self._make_pipeline)
-            assert given.y is not None
-            classes = class_labels(given.y)
-            terms, train = self._encode(given, classes, features)
-            checked = self._valid_examples(valid, given, classes, terms, train.features.width)
-            if checked is None:
-                train, checked = hold_out(train, self._valid_share(), training.seed)
-            training = self._training_for(training, checked)
-            config = self._config(train.features, len(classes))
-            facts = {
-                "model": to_dict(config),
-                "examples": len(train.targets),
-                "classes": classes.tolist(),
-                "vocabulary": terms and terms.vocabulary.hash,
-            }
-            settings = RunSettings(training, place, resume, callbacks, facts)
-            with torch.random.fork_rng():
-                torch.manual_seed(training.seed)
-                model = load_model_class(self.architecture)(config)
-                learned = learn_classes(model, self.arch, train, checked, settings)
+            share = own_valid_share(self)
+            data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=training.seed)
+            training = training_for(self, training, data.valid)
+            run = RunSettings(training, place, resume, callbacks, {})
+            model, learned = self._learn(data, run)
+            decision = self._decide(model, data)
         # Only now, so that a run that failed leaves the estimator as it was.
         self._forget()
-        self.model_, self.classes_, self.metrics_ = model, classes, learned.metrics
-        if terms is None:
-            self.n_features_in_ = train.features.width
-        else:
-            assert given.pipeline is not None
-            self.features_, self.pipeline_ = terms, given.pipeline
-        count = len(train.targets)
+        self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
+        self.classes_, self._terms = data.classes, data.terms
+        self._set_input(data.terms, data.pipeline, data.train.features.width)
+        count = len(data.train.targets)
         self.provenance_ = origin(X, valid, training, examples=count, **learned.history)
         if "mistakes" in self.metrics_:
             self.separable_ = self.metrics_["mistakes"] == 0
@@ -215,100 +246,53 @@ class Classifier(Estimator):
             )
         return self
 
-    def _check_settings(self, training: TrainConfig) -> FeatureConfig:
-        """Refuse what can be refused before any data is read."""
-        wanted = {"features": self.features, "max_n": self.max_n, "weighting": self.weighting}
-        features = from_dict(FeatureConfig, wanted)
-        if features.features == "embedding" and self.arch != "mlp":
-            raise ConfigError(
-                "features='embedding' learns word vectors, which only architecture 'mlp' does, got "
-                f"{self.arch!r}; use arch='mlp' (hidden_sizes=() for a softmax layer alone)"
-            )
-        self._config(None, 2)
-        from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")
-        share = self.valid_share
-        if share is not None and not (isinstance(share, int | float) and 0 <= share < 1):
-            raise ConfigError(f"valid_share must lie in [0, 1), got {share!r}")
-        if self.arch == "perceptron":
-            check_perceptron(training)
-        return features
-
-    def _config(self, features: Features | None, classes: int) -> Any:
-        """The configuration for some features and classes."""
-        from_data: dict[str, Any] = {
-            "input_size": 1 if features is None else features.width,
-            "output_size": 1 if self.arch == "logistic" and classes == 2 else classes,
+    def _learn(self, data: TrainingData, run: RunSettings) -> tuple[Any, Learned]:
+        """Build and train a model."""
+        seed = run.training.seed
+        vectors = word_vectors(self, data.terms, seed)
+        width = None if vectors is None else vectors.matrix.shape[1]
+        config = model_config(self, data.train.features, len(data.classes), width)
+        words = getattr(data.terms, "vocabulary", None)
+        facts = {
+            "model": to_dict(config),
+            "examples": len(data.train.targets),
+            "classes": data.classes.tolist(),
+            "vocabulary": words and words.hash,
         }
-        if self.arch == "mlp":
-            on_text = isinstance(features, Bags)
-            from_data["embedded"] = on_text and self.features == "embedding"
-        return self.build_config(**from_data)
+        weights = class_weights(self.class_weight, data.classes, data.train.targets)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = load_model_class(self.architecture)(config)
+            if vectors is not None:
+                put_vectors(model.input.embedding, vectors, frozen=not self.tune_vectors)
+            run = replace(run, facts=facts)
+            learned = learn_classes(model, self.arch, data.train, data.valid, run, weights=weights)
+        if vectors is not None:
+            release_rows(model.input.embedding)
+        return model, learned
+
+    def _decide(self, model: Any, data: TrainingData) -> Decision:
+        """Choose how the scores are read."""
+        decision = Decision(
+            self.arch, data.classes, multilabel=self.multilabel, columns=data.columns
+        )
+        scores = targets = None
+        if data.valid is not None:
+            scores, targets = all_scores(model, data.valid.features), data.valid.targets
+        decision.fit(scores, targets, calibrate=self.calibrate, threshold=self.threshold)
+        return decision
 
     def _make_pipeline(self) -> TextPipeline:
         if isinstance(self.text, TextConfig):
             return TextPipeline(self.text)
         return TextPipeline(from_dict(TextConfig, self.text or {}, where="text"))
 
-    def _read(
-        self,
-        x: Any,
-        y: Any,
-        pipeline: Callable[[], TextPipeline],
-        *,
-        width: int | None = None,
-        labeled: bool = True,
-    ) -> Labeled:
-        return read_examples(x, y, pipeline, type(self).__name__, width=width, labeled=labeled)
-
-    def _encode(
-        self, given: Labeled, classes: NDArray[Any], config: FeatureConfig
-    ) -> tuple[TextFeatures | None, Examples]:
-        """Return the features of the training data, and the terms of text they are made of."""
-        assert given.y is not None
-        targets = numbered(given.y, classes, "training")
-        if isinstance(given.x, np.ndarray):
-            return None, Examples(Vectors(given.x), targets)
-        limits = from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")
-        terms, bags = TextFeatures.learn(given.x, config, limits)
-        return terms, Examples(bags, targets)
-
-    def _valid_examples(
-        self,
-        valid: Any,
-        given: Labeled,
-        classes: NDArray[Any],
-        terms: TextFeatures | None,
-        width: int,
-    ) -> Examples | None:
-        if valid is None:
-            return None
-        x, y = valid if is_pair(valid) else (valid, None)
-        pipeline = given.pipeline
-        read = self._read(x, y, lambda: pipeline or self._make_pipeline(), width=width)
-        assert read.y is not None
-        features = features_like(read, terms)
-        return Examples(features, numbered(read.y, classes, "validation"))
-
-    def _valid_share(self) -> float:
-        if self.valid_share is not None:
-            return self.valid_share
-        return float(getattr(load_config_class(self.architecture), "VALID_SHARE", 0.0))
-
-    def _training_for(self, training: TrainConfig, valid: Examples | None) -> TrainConfig:
-        """Drop the architecture's own patience where nothing can be validated.
-
-        What was asked for and cannot be had is refused.
-        """
-        if valid is not None or not training.needs_validation:
-            return training
-        changed = replace(training, patience=None)
-        asked = to_dict(training) if is_dataclass(self.training) else self.training or {}
-        if changed.needs_validation or asked.get("patience") is not None:
-            raise ConfigError(
-                "training.patience and schedule 'plateau' need validation data, got valid=None; "
-                "give some or raise valid_share"
-            )
-        return changed
+    def _set_input(self, terms: Terms | None, pipeline: TextPipeline | None, width: int) -> None:
+        if pipeline is None:
+            self.n_features_in_ = width
+        else:
+            assert not isinstance(terms, VectorSequences) and terms is not None
+            self.features_, self.pipeline_ = terms, pipeline
 
     def _forget(self) -> None:
         """Leave nothing of an earlier fit to another kind of data."""
@@ -317,78 +301,84 @@ class Classifier(Estimator):
 
     # -- use -------------------------------------------------------------------------------------
 
-    def _scores(self, x: Any) -> NDArray[np.float64]:
+    def _read(self, x: Any, y: Any = None, *, labeled: bool = False) -> Labeled:
+        """Read examples of the kind it was fitted to."""
         self.require_fitted()
-        if isinstance(x, str | PathLike):
+        if not labeled and isinstance(x, str | PathLike):
             raise InputError(f"X must be a list of texts or a table, got {x!r}; classify takes one")
-        read = self._read(
-            x,
-            None,
-            self._fitted_pipeline,
-            width=getattr(self, "n_features_in_", None),
-            labeled=False,
-        )
-        return self._scores_of(read)
+        width = getattr(self, "n_features_in_", None)
+        pipeline = getattr(self, "pipeline_", None) or TextPipeline()
+        return make_encoder(self).read(x, y, lambda: pipeline, width=width, labeled=labeled)
 
-    def _fitted_pipeline(self) -> TextPipeline:
-        return getattr(self, "pipeline_", None) or TextPipeline()
+    def _scores(self, x: Any) -> NDArray[np.float64]:
+        return self._scores_of(self._read(x))
 
     def _scores_of(self, read: Labeled) -> NDArray[np.float64]:
-        return all_scores(self.model_, features_like(read, getattr(self, "features_", None)))
+        return all_scores(self.model_, features_like(read, self._terms))
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the label of each text or vector."""
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """Return the label of each example; with `multilabel` a set each, or a table of 0 and 1.
+
+        Labels come back as they were given to `fit`.
+        """
         scores = self._scores(X)
-        labels: NDArray[Any] = self.classes_[chosen(scores)]
-        return labels
+        return self.decision_.predict(scores)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return one score a class, (N, C); for two classes that of the second alone, (N,)."""
-        return decisions(self._scores(X))
+        scores = self._scores(X)
+        return scores if self.multilabel else decisions(scores)
 
     @property
     def predict_proba(self) -> Callable[[Any], NDArray[np.float64]]:
         """`predict_proba(X)` returns the probability of each class, (N, C), as `classes_` stand.
 
-        The perceptron gives none and has no such method.
+        With `multilabel` each label has one of its own. The perceptron gives none and has no such
+        method.
         """
-        if self.arch not in LINKS:
+        if self.arch == "perceptron":
             raise AttributeError(
                 f"architecture {self.arch!r} gives no probabilities; use decision_function"
             )
         return self._predict_proba
 
     def _predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        found: NDArray[np.float64] = LINKS[self.arch].probabilities(self._scores(X))
-        return found
+        scores = self._scores(X)
+        return self.decision_.probabilities(scores)
 
     @overload
-    def classify(self, texts: str) -> Classification: ...
+    def classify(self, texts: str, *, explain: bool = False) -> Classification: ...
     @overload
-    def classify(self, texts: Any) -> list[Classification]: ...
-    def classify(self, texts: Any) -> Classification | list[Classification]:
-        """Return the class of a text, or of each of several texts or vectors."""
+    def classify(self, texts: Any, *, explain: bool = False) -> list[Classification]: ...
+    def classify(
+        self, texts: Any, *, explain: bool = False
+    ) -> Classification | list[Classification]:
+        """Return the class of a text, or of each of several texts, vectors or sequences.
+
+        Args:
+            texts: One text, or what `predict` takes.
+            explain: Whether to say which words counted, for architectures with attention.
+
+        Raises:
+            ConfigError: If the architecture has no attention to explain by.
+        """
         if isinstance(texts, str):
-            return self.classify([texts])[0]
-        scores = self._scores(texts)
-        labels = self.classes_.tolist()
-        numbers = chosen(scores)
-        if self.arch not in LINKS:
-            return [Classification(labels[i], None, {}) for i in numbers]
-        found = []
-        for i, row in zip(numbers, LINKS[self.arch].probabilities(scores), strict=True):
-            order = np.argsort(-row, kind="stable")
-            shares = {labels[j]: float(row[j]) for j in order}
-            found.append(Classification(labels[i], float(row[i]), shares))
-        return found
+            return self.classify([texts], explain=explain)[0]
+        read = self._read(texts)
+        found = explanations(self.model_, self._terms, read) if explain else [None] * len(read.x)
+        return self.decision_.classify(self._scores_of(read), found)
 
     def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
         """For the command line: the class of each line."""
         for line, found in zip(lines, self.classify(list(lines)), strict=True):
-            yield {"label": found.label, "probability": found.probability, "text": line}
+            row = {"label": found.label, "probability": found.probability, "text": line}
+            if self.multilabel:
+                row = {"labels": list(found.labels), "probabilities": dict(found.probabilities)}
+                row["text"] = line
+            yield row
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return the accuracy."""
+        """Return the accuracy; with `multilabel`, of whole sets."""
         return self.evaluate(X, y)["accuracy"]
 
     def evaluate(self, data: Any, y: Any = None) -> dict[str, float]:
@@ -399,17 +389,17 @@ class Classifier(Estimator):
             y: A label an example, unless `data` brings them.
 
         Returns:
-            `accuracy`, `macro_f1` (the mean F1 over all labels that occur) and `examples`. A label
-            that was never learned counts as a mistake.
+            `accuracy`, `macro_f1` (the mean F1 over all labels that occur), `examples`, and of
+            probabilities `ece`, the expected calibration error. With `multilabel`, `accuracy` is
+            that of whole sets, and `micro_f1` is there instead of `ece`. A label that was never
+            learned counts as a mistake.
         """
         self.require_fitted()
         if y is None and is_pair(data):
             data, y = data
-        width = getattr(self, "n_features_in_", None)
-        read = self._read(data, y, self._fitted_pipeline, width=width)
+        read = self._read(data, y, labeled=True)
         assert read.y is not None
-        predicted = self.classes_[chosen(self._scores_of(read))]
-        return {**class_metrics(predicted, read.y), "examples": float(len(read.y))}
+        return self.decision_.measure(self._scores_of(read), read.y)
 
     # -- weights ---------------------------------------------------------------------------------
 
@@ -433,7 +423,9 @@ class Classifier(Estimator):
         return model
 
     def __sklearn_tags__(self) -> Any:
-        return estimator_tags("classifier", strings=True)
+        tags = estimator_tags("classifier", strings=True)
+        tags.classifier_tags.multi_label = self.multilabel
+        return tags
 
     # -- saving ----------------------------------------------------------------------------------
 
@@ -445,7 +437,10 @@ class Classifier(Estimator):
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
         self.require_fitted()
-        settings: dict[str, Any] = {"classes": labels_to_dict(self.classes_), "input": "vectors"}
+        is_list = isinstance(self._terms, VectorSequences)
+        settings = self.decision_.settings() | {"input": "sequences" if is_list else "vectors"}
+        settings |= {"calibrate": self.calibrate, "tuned": self.threshold == "tune"}
+        settings["max_length"] = getattr(self._terms, "max_length", None)
         files: dict[str, Any] = {}
         if hasattr(self, "features_"):
             side = TextSide(self.pipeline_, self.features_)
@@ -465,15 +460,27 @@ class Classifier(Estimator):
     def from_stored(cls, stored: StoredModel) -> Self:
         """Build the classifier a directory describes."""
         header, settings = stored.header, stored.header.settings
+        decision = Decision.from_settings(header.architecture, settings)
+        most = settings.get("max_length")
+        own: dict[str, Any] = {
+            "multilabel": decision.multilabel,
+            "calibrate": settings.get("calibrate", False),
+            "max_length": most,
+        }
+        if decision.multilabel:
+            own["threshold"] = "tune" if settings["tuned"] else decision.named_thresholds()
         if settings["input"] == "text":
             side = read_text_side(stored)
-            config = side.pipeline.config
-            model = cls(header.architecture, **to_dict(side.features.config), text=config)
+            own |= {"text": side.pipeline.config, **settings.get("features", {})}
+            model = cls(header.architecture, **own)
             model.pipeline_, model.features_ = side
+            model._terms = side.features
         else:
-            model = cls(header.architecture)
-            model.n_features_in_ = header.config["input_size"]
-        model.classes_ = labels_from_dict(settings["classes"])
+            model = cls(header.architecture, **own)
+            model.n_features_in_ = width = header.config["input_size"]
+            is_list = settings["input"] == "sequences"
+            model._terms = VectorSequences(width, most) if is_list else None
+        model.decision_, model.classes_ = decision, decision.classes
         model._restore(stored)
         if "mistakes" in model.metrics_:
             model.separable_ = model.metrics_["mistakes"] == 0

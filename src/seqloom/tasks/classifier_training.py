@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +14,15 @@ from torch import Tensor, nn
 from seqloom.config import to_dict
 from seqloom.data.batches import Batch
 from seqloom.data.features import Vectors
-from seqloom.errors import ConfigError
+from seqloom.errors import ConfigError, InputError
 from seqloom.models.linear import Linear, diagonal_basis
 from seqloom.models.mlp import MLP
+from seqloom.models.outputs import ScoreOutput
 from seqloom.models.perceptron import Perceptron
-from seqloom.tasks.class_scores import LINKS, chosen, class_metrics
+from seqloom.models.sentence_encoder import SequenceOptions
+from seqloom.nn.masking import lengths_to_mask
+from seqloom.tasks.class_scores import chosen, class_metrics, find_link
+from seqloom.tasks.classifier_multilabel import multilabel_metrics
 from seqloom.tasks.conditioning import ClassCoordinates
 from seqloom.tasks.fitting import Learned, RunSettings, run_training
 from seqloom.tasks.supervised_objective import Examples, Goal, all_scores, model_input
@@ -26,9 +32,12 @@ if TYPE_CHECKING:
 
 
 def hold_out(train: Examples, share: float, seed: int) -> tuple[Examples, Examples | None]:
-    """Set a share of every class apart for validation, the same one for the same seed."""
+    """Set a share of every class apart for validation, the same one for the same seed.
+
+    With several labels an example, a share of all examples.
+    """
     order = np.random.default_rng([seed, 1]).permutation(len(train.targets))
-    labels = train.targets[order]
+    labels = train.targets[order] if train.targets.ndim == 1 else np.zeros(len(order))
     apart = np.zeros(len(order), bool)
     for label in np.unique(labels):
         mine = np.flatnonzero(labels == label)
@@ -55,12 +64,83 @@ def check_perceptron(training: TrainConfig) -> None:
             )
 
 
+def class_weights(
+    wanted: Any, classes: NDArray[Any], targets: NDArray[Any]
+) -> NDArray[np.float64] | None:
+    r"""Return what a mistake on an example of each class weighs.
+
+    "balanced" is $N / (C n_c)$, as in scikit-learn, where $n_c$ of N examples are of class c; with
+    several labels an example it is $(N - n_c) / n_c$, for the examples that have the label.
+
+    Args:
+        wanted: None, "balanced", or a number a label; a label that is not named weighs 1.
+        classes: The labels.
+        targets: The numbers of the training examples' classes (N,), or 1 and 0 a label (N, C).
+
+    Raises:
+        InputError: If a label is none of the classes.
+    """
+    if wanted is None:
+        return None
+    if isinstance(wanted, Mapping):
+        names = classes.tolist()
+        for label in wanted:
+            if label not in names:
+                raise InputError(
+                    f"class_weight must name labels of the training data, got {label!r}"
+                )
+        return np.array([float(wanted.get(label, 1.0)) for label in names])
+    if targets.ndim == 1:
+        counts = np.bincount(targets, minlength=len(classes))
+        return len(targets) / (len(classes) * np.maximum(counts, 1.0))
+    counts = targets.sum(axis=0)
+    return np.where(counts > 0, (len(targets) - counts) / np.maximum(counts, 1.0), 1.0)
+
+
+def check_class_weight(wanted: Any, arch: str) -> None:
+    """Refuse weights of classes that are none.
+
+    Raises:
+        ConfigError: Naming the value.
+    """
+    if wanted is not None and arch == "perceptron":
+        raise ConfigError(
+            f"the perceptron follows its own rule and takes no class_weight, got {wanted!r}"
+        )
+    if wanted is None or (isinstance(wanted, str) and wanted == "balanced"):
+        return
+    values = list(wanted.values()) if isinstance(wanted, Mapping) else [wanted]
+    for value in values:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not isinstance(wanted, Mapping) or not is_number or not 0 <= value < np.inf:
+            raise ConfigError(
+                "class_weight must be None, 'balanced' or a number not below 0 a label, got "
+                f"{value!r}"
+            )
+
+
 def learn_classes(
-    model: nn.Module, arch: str, train: Examples, valid: Examples | None, settings: RunSettings
+    model: nn.Module,
+    arch: str,
+    train: Examples,
+    valid: Examples | None,
+    settings: RunSettings,
+    *,
+    weights: NDArray[np.float64] | None = None,
 ) -> Learned:
-    """Train a new model; it ends on the CPU, in plain coordinates."""
+    """Train a new model; it ends on the CPU, in plain coordinates.
+
+    Args:
+        model: The model.
+        arch: Its architecture.
+        train: The training examples.
+        valid: The validation examples, if there are any.
+        settings: Everything else.
+        weights: Of the classes, (C,).
+    """
     if isinstance(model, Perceptron):
         return _learn_from_mistakes(model, train, valid, settings.training)
+    multilabel = train.targets.ndim == 2
     before_epoch, features = None, train.features
     if isinstance(model, Linear):
         link: Any = "softmax" if arch == "softmax" else "sigmoid"
@@ -68,21 +148,79 @@ def learn_classes(
     elif isinstance(model, MLP) and isinstance(features, Vectors):
         mean, variance = (torch.from_numpy(part) for part in features.moments())
         model.standardize(mean, diagonal_basis(variance, 0.0))
-    goal = _goal(arch, getattr(model.config, "l2", 0.0))
+    goal = _goal(model, arch, weights, multilabel=multilabel)
     learned = run_training(model, train, valid, goal, settings, before_epoch=before_epoch)
     if isinstance(model, Linear):
         model.settle(relative=arch == "softmax")
+    elif goal.constrain is not None:
+        goal.constrain(model)
     return learned
 
 
-def _goal(arch: str, l2: float) -> Goal:
+def _goal(model: Any, arch: str, weights: NDArray[np.float64] | None, *, multilabel: bool) -> Goal:
+    link = find_link(arch, multilabel=multilabel)
+    assert link is not None
+    loss = partial(link.loss, weights=None if weights is None else torch.from_numpy(weights))
+
+    def metrics(scores: NDArray[Any], targets: NDArray[Any]) -> dict[str, float]:
+        if multilabel:
+            return multilabel_metrics(_rows(scores > 0), _rows(targets > 0))
+        return class_metrics(chosen(scores), targets)
+
+    if isinstance(model.config, SequenceOptions):
+        constrain = None if model.config.max_norm is None else _constrain
+        return Goal(loss, None, metrics, _extra(model.config), constrain)
+    l2 = getattr(model.config, "l2", 0.0)
+
     def penalty(weight: Tensor) -> Tensor:
         return l2 / 2 * weight.square().sum()
 
-    def metrics(scores: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
-        return class_metrics(chosen(scores), labels)
+    return Goal(loss, penalty if l2 else None, metrics)
 
-    return Goal(LINKS[arch].loss, penalty if l2 else None, metrics)
+
+def _rows(table: NDArray[np.bool_]) -> list[frozenset[Any]]:
+    return [frozenset(np.flatnonzero(row).tolist()) for row in table]
+
+
+def _constrain(model: nn.Module) -> None:
+    model.head.constrain()  # type: ignore[union-attr, operator]
+
+
+def _extra(config: SequenceOptions) -> Any:
+    """What a sequence model's configuration adds to the loss, if anything."""
+    l2, identity = config.l2, getattr(config, "identity_weight", 0.0)
+    if not l2 and not identity:
+        return None
+
+    def extra(model: nn.Module, output: ScoreOutput, lengths: Tensor | None) -> Tensor:
+        total = output.scores.new_zeros(())
+        if l2:
+            squares = [w.square().sum() for w in model.parameters() if w.requires_grad]
+            total = total + l2 * len(output.scores) * torch.stack(squares).sum()
+        if identity and output.matrix is not None:
+            total = total + identity * identity_distance(output.matrix, lengths).sum()
+        return total
+
+    return extra
+
+
+def identity_distance(matrix: Tensor, lengths: Tensor | None = None) -> Tensor:
+    r"""Return how far attention matrices are from the identity, a number an example.
+
+    $$\frac{1}{N n} \sum_{h=1}^N \sum_{i=1}^n \sum_j |A^h_{ij} - \delta_{ij}|
+    = \frac{1}{N n} \sum_h \sum_i 2 (1 - A^h_{ii})$$
+
+    since a row of $A^h$ is not negative and sums to 1.
+
+    Args:
+        matrix: By head, (B, N, T, T).
+        lengths: How many rows are real; all if not given.
+    """
+    off = 2 * (1 - matrix.diagonal(dim1=-2, dim2=-1)).mean(dim=1)  # (B, T)
+    if lengths is None:
+        return off.mean(dim=1)
+    real = lengths_to_mask(lengths, off.shape[1])
+    return (off * real).sum(dim=1) / lengths
 
 
 def _learn_from_mistakes(

@@ -1,4 +1,4 @@
-"""What a classifier may be given: vectors, texts, or labeled texts from anywhere."""
+"""What a classifier may be given: vectors, sequences of them, texts, or labeled texts."""
 
 from __future__ import annotations
 
@@ -14,24 +14,32 @@ from seqloom.data.examples import LabeledText, Text
 from seqloom.data.inputs import read_input
 from seqloom.data.prepared import HEADER, PreparedData
 from seqloom.errors import DataError, InputError
+from seqloom.tasks.classifier_multilabel import LabelSets, as_label_sets
+from seqloom.tasks.classifier_sequences import as_sequences, is_sequence_list
 from seqloom.tasks.vectors import Floats, as_labels, as_vectors
 from seqloom.text import TextPipeline
 
 Words = list[list[str]]
+VectorLists = list[NDArray[np.float32]]
 
 
 class Labeled(NamedTuple):
     """Examples as they were given.
 
     Args:
-        x: Vectors (N, D) or tokenized texts.
-        y: Their labels, if they were asked for.
+        x: Vectors (N, D), tokenized texts, or sequences of vectors.
+        y: Their labels, if they were asked for: one each, or sets of them.
         pipeline: What the texts were read by.
     """
 
-    x: Floats | Words
-    y: NDArray[Any] | None
+    x: Floats | Words | VectorLists
+    y: NDArray[Any] | LabelSets | None
     pipeline: TextPipeline | None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether these are texts."""
+        return self.pipeline is not None
 
 
 def read_examples(
@@ -42,33 +50,54 @@ def read_examples(
     *,
     width: int | None = None,
     labeled: bool = True,
+    sequences: bool = False,
+    multilabel: bool = False,
 ) -> Labeled:
-    """Return examples as vectors or tokenized texts, and their labels.
+    """Return examples as vectors, sequences of them or tokenized texts, and their labels.
 
     Args:
-        x: A table of numbers; texts; labeled texts; a file, "NAME:SPLIT" or prepared data.
+        x: A table of numbers; sequences of vectors; texts; labeled texts; a file, "NAME:SPLIT" or
+            prepared data.
         y: The labels, unless `x` brings them.
         pipeline: What makes the text pipeline, if there is text.
         owner: The estimator's name, for messages.
         width: The number of features it was fitted to, if it was.
         labeled: Whether labels are needed.
+        sequences: Whether the model reads sequences of vectors, not vectors.
+        multilabel: Whether an example has a set of labels.
     """
     x = _opened(x)
     if isinstance(x, PreparedData):
         _refuse_labels(y)
-        return _from_prepared(x)
+        return _from_prepared(x, multilabel=multilabel)
+
+    def labels_of(count: int) -> NDArray[Any] | LabelSets | None:
+        if not labeled:
+            return None
+        return as_label_sets(y, count) if multilabel else as_labels(y, count)
+
+    if sequences and is_sequence_list(x):
+        lists = as_sequences(x, owner, width)
+        return Labeled(lists, labels_of(len(lists)), None)
     if not _is_text(x):
         vectors = as_vectors(x, owner, width)
-        return Labeled(vectors, as_labels(y, len(vectors)) if labeled else None, None)
-    texts, labels = _texts(x)
+        if sequences:
+            raise InputError(
+                "X must be texts or sequences of vectors, (steps, features) each, got one vector "
+                f"an example (shape {vectors.shape}); use arch='softmax' or 'mlp' for those"
+            )
+        return Labeled(vectors, labels_of(len(vectors)), None)
+    texts, labels = _texts(x, multilabel=multilabel)
     if not texts:
         raise InputError("there must be at least one text, got none")
     read = pipeline()
     words = [read.words(text) for text in texts]
     if labels is not None:
         _refuse_labels(y)
-        return Labeled(words, np.array(labels), read)
-    return Labeled(words, as_labels(y, len(words)) if labeled else None, read)
+        if multilabel:
+            return Labeled(words, LabelSets([frozenset(each) for each in labels], None), read)
+        return Labeled(words, np.array([each[0] for each in labels]), read)
+    return Labeled(words, labels_of(len(words)), read)
 
 
 def is_pair(data: Any) -> bool:
@@ -102,23 +131,23 @@ def _is_text(x: Any) -> bool:
     return isinstance(first, str | Text | LabeledText)
 
 
-def _texts(x: Iterable[Any]) -> tuple[list[str], list[str] | None]:
-    """Return the texts and, if all of them have one, their labels."""
+def _texts(x: Iterable[Any], *, multilabel: bool) -> tuple[list[str], list[tuple[str, ...]] | None]:
+    """Return the texts and, if all of them have some, their labels."""
     texts: list[str] = []
-    labels: list[str] = []
+    labels: list[tuple[str, ...]] = []
     for number, item in enumerate(x):
         if isinstance(item, str):
             texts.append(item)
         elif isinstance(item, Text):
             texts.append(item.text)
         elif isinstance(item, LabeledText):
-            if len(item.labels) != 1:
+            if len(item.labels) != 1 and not multilabel:
                 raise InputError(
-                    f"every text must have one label, got {item.labels!r} for text {number}: "
-                    "multi-label classification is not supported yet"
+                    f"every text must have one label, got {item.labels!r} for text {number}; set "
+                    "multilabel=True for sets of labels"
                 )
             texts.append(item.text)
-            labels.append(item.label)
+            labels.append(item.labels)
         else:
             raise InputError(f"text {number} must be a string or a LabeledText, got {item!r}")
     if labels and len(labels) != len(texts):
@@ -128,13 +157,13 @@ def _texts(x: Iterable[Any]) -> tuple[list[str], list[str] | None]:
     return texts, labels or None
 
 
-def _from_prepared(data: PreparedData) -> Labeled:
+def _from_prepared(data: PreparedData, *, multilabel: bool) -> Labeled:
     """Return the words of prepared text, without the special ones, and the labels."""
     if data.kind != "labeled":
         raise DataError(f"a classifier needs prepared labeled text, got kind {data.kind!r}")
     rows = np.asarray(data.data.values["labels"])
-    if (rows.sum(axis=1) != 1).any():
-        raise DataError("every text must have one label; multi-label is not supported yet")
+    if (rows.sum(axis=1) != 1).any() and not multilabel:
+        raise DataError("every text must have one label, got several; set multilabel=True")
     vocabulary = data.vocabularies["words"]
     special = set(vocabulary.specials.names())
     words = [
@@ -142,4 +171,7 @@ def _from_prepared(data: PreparedData) -> Labeled:
         for ids in data.data.sequences["ids"]
     ]
     names = np.array(data.vocabularies["labels"].words)
+    if multilabel:
+        sets = [frozenset(names[row.astype(bool)].tolist()) for row in rows]
+        return Labeled(words, LabelSets(sets, None), data.pipeline)
     return Labeled(words, names[rows.argmax(axis=1)], data.pipeline)

@@ -1,4 +1,8 @@
-"""What classifiers and regressors are trained for: a loss of scores and targets, with a penalty."""
+"""What classifiers and regressors are trained for: a loss of scores and targets, with a penalty.
+
+Features are vectors, bags or sequences. Sequences are batched by length and padded, which never
+changes a result; evaluation puts results back into the order of the examples.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,22 @@ from torch import Tensor, nn
 from seqloom.data.batches import Batch
 from seqloom.data.bucketing import BatchConfig, Bucketing
 from seqloom.data.features import Features
+from seqloom.models.outputs import ScoreOutput
 from seqloom.nn.bag import Bag
+from seqloom.tasks.sequences import Sequences
 
 EVALUATION_ROWS = 4096
+EVALUATION_ITEMS = 1 << 14  # of padded sequences at once
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Scores (B, C) and targets to the summed loss."""
 
 
 class Examples(NamedTuple):
-    """Features, and what is to be predicted from them: classes (N,) or numbers (N, C)."""
+    """Features, and what is to be predicted from them.
+
+    Targets are the numbers of classes (N,), numbers (N, C), or of several labels 1 or 0 (N, C).
+    """
 
     features: Features
     targets: NDArray[Any]
@@ -37,11 +47,16 @@ class Goal:
         loss: The summed loss of scores.
         penalty: What the weights of the whole training cost, if anything.
         metrics: Further metrics of scores and targets.
+        extra: What else training costs, summed over the examples of a batch: it takes the model,
+            its output and the lengths of the rows, None where nothing is padded.
+        constrain: What is done to the weights after an update.
     """
 
     loss: Loss
     penalty: Callable[[Tensor], Tensor] | None
     metrics: Callable[[NDArray[Any], NDArray[Any]], dict[str, float]]
+    extra: Callable[[nn.Module, ScoreOutput, Tensor | None], Tensor] | None = None
+    constrain: Callable[[nn.Module], None] | None = None
 
     def measure(self, model: nn.Module, examples: Examples) -> dict[str, float]:
         """Return mean loss and metrics of a model on examples."""
@@ -51,7 +66,7 @@ class Goal:
 
 
 def model_input(batch: Batch) -> Tensor | Bag:
-    """Return the features of a batch of tensors as models take them."""
+    """Return the features of a batch of tensors as models of one vector an example take them."""
     values = batch.values
     if "x" in values:
         x: Tensor = values["x"]
@@ -59,16 +74,73 @@ def model_input(batch: Batch) -> Tensor | Bag:
     return Bag(values["ids"], values["weights"], values["starts"])
 
 
-@torch.no_grad()
-def all_scores(model: nn.Module, features: Features) -> NDArray[np.float64]:
-    """Return the scores of all examples, (N, C), some thousand at a time."""
+def real_lengths(batch: Batch) -> Tensor | None:
+    """Return the lengths of the sequences of a batch; None where nothing is padded."""
+    if "sequences" not in batch.sequences:
+        return None
+    padded = batch.host["sequences"]
+    if (np.asarray(padded.lengths) == padded.values.shape[1]).all():
+        return None
+    lengths: Tensor = batch["sequences"].lengths
+    return lengths
+
+
+def run_model(model: nn.Module, batch: Batch) -> ScoreOutput:
+    """Return what a model says of a batch of tensors."""
+    if "sequences" in batch.sequences:
+        output: ScoreOutput = model(batch["sequences"].values, real_lengths(batch))
+    else:
+        output = model(model_input(batch))
+    return output
+
+
+def make_batch(features: Features, index: NDArray[np.int64], **values: NDArray[Any]) -> Batch:
+    """Return the examples at these places with further values of them."""
+    if isinstance(features, Sequences):
+        return Batch(index, {"sequences": features.pad(index)}, values)
+    return Batch(index, {}, {**features.arrays(index), **values})
+
+
+def all_outputs(
+    model: nn.Module, features: Features
+) -> Iterator[tuple[NDArray[np.int64], ScoreOutput]]:
+    """Yield the places of some examples and what the model says of them, until it was all.
+
+    Sequences come by length, so that little is padded.
+    """
     device = next(model.parameters()).device
-    found = []
-    for begin in range(0, len(features), EVALUATION_ROWS):
-        index = np.arange(begin, min(begin + EVALUATION_ROWS, len(features)))
-        batch = Batch(index, {}, features.arrays(index)).tensors(device)
-        found.append(model(model_input(batch)).scores.double().cpu().numpy())
-    return np.concatenate(found)
+    for index in _parts(features):
+        with torch.no_grad():
+            output = run_model(model, make_batch(features, index).tensors(device))
+        yield index, output
+
+
+def all_scores(model: nn.Module, features: Features) -> NDArray[np.float64]:
+    """Return the scores of all examples, (N, C), in their order."""
+    found: NDArray[np.float64] | None = None
+    for index, output in all_outputs(model, features):
+        scores = output.scores.double().cpu().numpy()
+        if found is None:
+            found = np.empty((len(features), scores.shape[1]))
+        found[index] = scores
+    assert found is not None
+    return found
+
+
+def _parts(features: Features) -> Iterator[NDArray[np.int64]]:
+    places = np.arange(len(features))
+    if not isinstance(features, Sequences):
+        for begin in range(0, len(places), EVALUATION_ROWS):
+            yield places[begin : begin + EVALUATION_ROWS]
+        return
+    lengths = features.lengths(places)[:, 0]
+    order = np.argsort(lengths, kind="stable")
+    begin = 0
+    for i in range(1, len(order) + 1):
+        full = i == len(order) or (i - begin + 1) * lengths[order[i]] > EVALUATION_ITEMS
+        if full:
+            yield order[begin:i]
+            begin = i
 
 
 class SupervisedObjective:
@@ -97,28 +169,36 @@ class SupervisedObjective:
     ) -> None:
         self.train, self.valid, self.goal = train, valid, goal
         self.before_epoch = before_epoch
-        size = len(train.features)
+        size, features = len(train.features), train.features
         whole = BatchConfig(batch_size=size, shuffle=False)
-        self.plan = Bucketing(_OneItemEach(size), batches or whole)
+        lengths = features if isinstance(features, Sequences) else _OneItemEach(size)
+        self.plan = Bucketing(lengths, batches or whole)
 
     def num_batches(self, epoch: int) -> int:
         """How many batches an epoch has."""
         return self.plan.num_batches(epoch)
 
     def batches(self, epoch: int, start: int, *, rank: int, world_size: int) -> Iterator[Batch]:
-        """The batches from number `start` on; bags lie in them end to end, without padding."""
+        """The batches from number `start` on; bags lie in them end to end, without padding.
+
+        Sequences are batched by length.
+        """
         if epoch and not start and self.before_epoch is not None:
             self.before_epoch()
         for whole in self.plan.indices(epoch, start):
             index = whole[rank::world_size]
-            arrays = self.train.features.arrays(index)
-            yield Batch(index, {}, {**arrays, "target": self.train.targets[index]})
+            yield make_batch(self.train.features, index, target=self.train.targets[index])
 
     def loss(self, model: nn.Module, batch: Batch) -> Any:
         """The loss of a batch, with its share of the penalty."""
         from seqloom.training import LossOutput
 
-        total = self.goal.loss(model(model_input(batch)).scores, batch.values["target"])
+        if self.goal.constrain is not None:
+            self.goal.constrain(model)
+        output = run_model(model, batch)
+        total = self.goal.loss(output.scores, batch.values["target"])
+        if self.goal.extra is not None:
+            total = total + self.goal.extra(model, output, real_lengths(batch))
         if self.goal.penalty is not None:
             share = len(batch) / len(self.train.features)
             weight: Any = model.original_weight()  # type: ignore[operator]
@@ -127,6 +207,8 @@ class SupervisedObjective:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Mean loss and metrics of the validation examples."""
+        if self.goal.constrain is not None:
+            self.goal.constrain(model)
         return {} if self.valid is None else self.goal.measure(model, self.valid)
 
     def carry(self) -> Mapping[str, Tensor]:

@@ -103,8 +103,8 @@ def as_labels(y: Any, count: int) -> NDArray[Any]:
 
 
 _SINGLE = (
-    "every example must have one label, got several of them in y: multi-label classification is "
-    "not supported yet"
+    "every example must have one label, got several of them in y; set multilabel=True for sets of "
+    "labels"
 )
 
 

@@ -1,0 +1,191 @@
+"""What all classifiers of sequences share: their settings, their input and their output layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqloom.errors import ConfigError, ShapeError, one_of
+from seqloom.nn.masking import lengths_to_mask
+from seqloom.nn.pooling import POOLINGS, PoolingName
+
+UNKNOWN = 1  # the id of the unknown word; 0 is padding
+INIT_RANGE = 0.25  # word vectors begin in it (Kim 2014, section 3.3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceOptions:
+    """What the configuration of every classifier of sequences has.
+
+    A configuration inherits these and calls `check` in `__post_init__`. The last two are for
+    whoever trains the model; `forward` does not look at them.
+
+    Args:
+        vocab_size: Words known; 0 where the input is vectors.
+        input_size: Width of the vectors; 0 where the input is words.
+        output_size: Scores C, one a class.
+        embed_size: Width of a word vector.
+        pooling: How the vectors of a text become one: one of `POOLINGS`.
+        hidden_sizes: Units of hidden layers between that vector and the scores.
+        dropout: Share of units dropped before each layer after pooling.
+        embedding_dropout: Share of the coordinates of word vectors dropped.
+        word_dropout: Share of words that are read as the unknown word in training, so that it is
+            learned too; a vector is read as zeros.
+        max_norm: The greatest length of the weights of a class; they are shortened to it after
+            each update (Hinton et al. 2012).
+        l2: Times the squared weights, added to the mean loss.
+    """
+
+    TRAINING: ClassVar[Mapping[str, Any]] = {
+        "epochs": 30,
+        "patience": 4,
+        "batch": {"batch_size": 50, "max_waste": 0.1},
+        "optimizer": {"name": "adam", "rate": 1e-3},
+    }
+    VALID_SHARE: ClassVar[float] = 0.1
+    MAX_LENGTH: ClassVar[int | None] = None
+    """Items of a text that are read; None where time and memory only grow with the length."""
+
+    vocab_size: int
+    input_size: int
+    output_size: int
+    embed_size: int = 100
+    pooling: PoolingName = "max"
+    hidden_sizes: tuple[int, ...] = ()
+    dropout: float = 0.5
+    embedding_dropout: float = 0.0
+    word_dropout: float = 0.0
+    max_norm: float | None = None
+    l2: float = 0.0
+
+    def check(self) -> None:
+        """Refuse settings that make no sense for any model.
+
+        Raises:
+            ConfigError: Naming the setting.
+        """
+        if min(self.vocab_size, self.input_size) < 0 or bool(self.vocab_size) == bool(
+            self.input_size
+        ):
+            raise ConfigError(
+                "either vocab_size or input_size must be positive and the other 0, got "
+                f"{self.vocab_size} and {self.input_size}"
+            )
+        if min(self.output_size, self.embed_size, *self.hidden_sizes) < 1:
+            raise ConfigError(
+                "output_size, embed_size and hidden_sizes must be positive, got "
+                f"{self.output_size}, {self.embed_size} and {self.hidden_sizes}"
+            )
+        if self.pooling not in POOLINGS:
+            raise ConfigError(one_of("pooling", self.pooling, POOLINGS))
+        for name in ("dropout", "embedding_dropout", "word_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if self.max_norm is not None and self.max_norm <= 0:
+            raise ConfigError(f"max_norm must be positive, got {self.max_norm}")
+        if not 0 <= self.l2 < float("inf"):
+            raise ConfigError(f"l2 must be a number not below 0, got {self.l2}")
+
+    @property
+    def vector_size(self) -> int:
+        """Width of the vectors a model reads."""
+        return self.input_size or self.embed_size
+
+
+class SequenceInput(nn.Module):
+    """Ids to word vectors, or vectors as they are; words and coordinates are dropped in training.
+
+    Paper: Iyyer et al. (2015), "Deep Unordered Composition Rivals Syntactic Methods for Text
+    Classification", ACL, section 2.2, for dropped words.
+    Differs from the paper: a dropped word is read as the unknown word.
+
+    Args:
+        config: The settings.
+    """
+
+    def __init__(self, config: SequenceOptions) -> None:
+        super().__init__()
+        self.vector_size = config.vector_size
+        self.word_dropout, self.embedding_dropout = config.word_dropout, config.embedding_dropout
+        self.embedding = None
+        if config.vocab_size:
+            self.embedding = nn.Embedding(config.vocab_size, config.embed_size)
+            nn.init.uniform_(self.embedding.weight, -INIT_RANGE, INIT_RANGE)
+
+    def forward(
+        self,
+        x: Int[Tensor, "B T"] | Float[Tensor, "B T D"],
+        lengths: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """The vectors of each row; 0 on padding."""
+        self._check_input(x, lengths)
+        B, T = x.shape[:2]
+        dropped = None
+        if self.training and self.word_dropout:
+            dropped = torch.rand(B, T, device=x.device) < self.word_dropout
+        if self.embedding is not None:
+            y: Tensor = self.embedding(x if dropped is None else x.masked_fill(dropped, UNKNOWN))
+        else:
+            y = x if dropped is None else x.masked_fill(dropped[..., None], 0.0)
+        y = functional.dropout(y, self.embedding_dropout, self.training)
+        if lengths is not None:
+            y = y.masked_fill(~lengths_to_mask(lengths, T)[..., None], 0.0)
+        return y
+
+    def _check_input(self, x: Tensor, lengths: Tensor | None) -> None:
+        shape = tuple(x.shape)
+        if self.embedding is not None:
+            if x.ndim != 2 or shape[1] < 1 or x.is_floating_point():
+                raise ShapeError(
+                    f"ids must be whole numbers of shape (B, T) with T at least 1, got {x.dtype} "
+                    f"of shape {shape}"
+                )
+        elif x.ndim != 3 or shape[1] < 1 or shape[2] != self.vector_size:
+            raise ShapeError(
+                f"vectors must have shape (B, T, {self.vector_size}) with T at least 1, got {shape}"
+            )
+        if lengths is not None and tuple(lengths.shape) != shape[:1]:
+            raise ShapeError(
+                f"lengths must have shape {shape[:1]} for an input of shape {shape}, got "
+                f"{tuple(lengths.shape)}"
+            )
+
+
+class ScoreLayers(nn.Module):
+    r"""Rectified hidden layers, if any, then a score a class.
+
+    $$h_0 = x, \quad h_i = \max(0, W_i h_{i-1} + b_i), \quad s = W h_n + b$$
+
+    Parameters: the $W_i$ = hidden, W and b = output.
+
+    Args:
+        in_features: Width of x.
+        config: The settings.
+    """
+
+    def __init__(self, in_features: int, config: SequenceOptions) -> None:
+        super().__init__()
+        self.share, self.max_norm = config.dropout, config.max_norm
+        widths = [in_features, *config.hidden_sizes]
+        self.hidden = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.output = nn.Linear(widths[-1], config.output_size)
+
+    def forward(self, x: Float[Tensor, "B D"]) -> Float[Tensor, "B C"]:
+        """The scores."""
+        for layer in self.hidden:
+            x = torch.relu(layer(functional.dropout(x, self.share, self.training)))
+        scores: Tensor = self.output(functional.dropout(x, self.share, self.training))
+        return scores
+
+    @torch.no_grad()
+    def constrain(self) -> None:
+        """Shorten the weights of each class to `max_norm`, if they are longer."""
+        if self.max_norm is not None:
+            self.output.weight.renorm_(2, 0, self.max_norm)

@@ -1,0 +1,147 @@
+"""From what a classifier is given to examples it can learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.errors import InputError
+from seqloom.tasks.classifier_multilabel import LabelSets, indicators, label_names
+from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
+from seqloom.tasks.classifier_text import Terms, features_like
+from seqloom.tasks.classifier_training import hold_out
+from seqloom.tasks.labeled import Labeled, is_pair, read_examples
+from seqloom.tasks.labels import class_labels, numbered
+from seqloom.tasks.supervised_objective import Examples
+from seqloom.tasks.text_features import FeatureConfig, TermLimits, TextFeatures
+from seqloom.text import TextPipeline
+
+OWNER = "Classifier"
+
+
+class TrainingData(NamedTuple):
+    """What a classifier learns from.
+
+    Args:
+        classes: The labels.
+        columns: Whether labels came as a table of 0 and 1.
+        terms: What makes features of examples; None for vectors.
+        pipeline: How text becomes words, if there is text.
+        train: The training examples.
+        valid: The validation examples, if there are any.
+    """
+
+    classes: NDArray[Any]
+    columns: bool
+    terms: Terms | None
+    pipeline: TextPipeline | None
+    train: Examples
+    valid: Examples | None
+
+
+@dataclass(frozen=True)
+class ExampleEncoder:
+    """How examples are read and encoded.
+
+    Args:
+        features: What a text becomes, for architectures of one vector an example.
+        limits: Which terms are kept.
+        sequences: Whether the architecture reads sequences.
+        multilabel: Whether an example has a set of labels.
+        max_length: How much of a sequence is read; None for all of it.
+    """
+
+    features: FeatureConfig
+    limits: TermLimits
+    sequences: bool
+    multilabel: bool
+    max_length: int | None
+
+    def read(
+        self,
+        x: Any,
+        y: Any,
+        pipeline: Callable[[], TextPipeline],
+        *,
+        width: int | None = None,
+        labeled: bool = True,
+    ) -> Labeled:
+        """Return examples as they were given; see `read_examples`."""
+        return read_examples(
+            x,
+            y,
+            pipeline,
+            OWNER,
+            width=width,
+            labeled=labeled,
+            sequences=self.sequences,
+            multilabel=self.multilabel,
+        )
+
+    def learn(
+        self,
+        x: Any,
+        y: Any,
+        valid: Any,
+        pipeline: Callable[[], TextPipeline],
+        *,
+        share: float,
+        seed: int,
+    ) -> TrainingData:
+        """Choose classes and terms by the training examples, and encode all of them.
+
+        Args:
+            x: The examples.
+            y: Their labels, unless `x` brings them.
+            valid: The validation examples; without any, a share of the others.
+            pipeline: What makes the text pipeline.
+            share: That share.
+            seed: What decides which they are.
+        """
+        given = self.read(x, y, pipeline)
+        columns = isinstance(given.y, LabelSets) and given.y.columns is not None
+        classes = self._classes(given)
+        terms = self._terms(given)
+        train = Examples(features_like(given, terms), self.targets(given, classes, "training"))
+        checked = None
+        if valid is not None:
+            width = None if given.is_text else train.features.width
+            own = given.pipeline
+            x, y = valid if is_pair(valid) else (valid, None)
+            read = self.read(x, y, lambda: own or pipeline(), width=width)
+            targets = self.targets(read, classes, "validation")
+            checked = Examples(features_like(read, terms), targets)
+        else:
+            train, checked = hold_out(train, share, seed)
+        return TrainingData(classes, columns, terms, given.pipeline, train, checked)
+
+    def _classes(self, given: Labeled) -> NDArray[Any]:
+        if isinstance(given.y, LabelSets):
+            return label_names(given.y)
+        assert given.y is not None
+        return class_labels(given.y)
+
+    def targets(self, given: Labeled, classes: NDArray[Any], what: str) -> NDArray[Any]:
+        """Return labels as a model learns them."""
+        if isinstance(given.y, LabelSets):
+            if given.y.columns not in (None, len(classes)):
+                raise InputError(
+                    f"y must have a column a label, {len(classes)}, got {given.y.columns}"
+                )
+            return indicators(given.y.sets, classes, what)
+        assert given.y is not None
+        return numbered(given.y, classes, what)
+
+    def _terms(self, given: Labeled) -> Terms | None:
+        x: Any = given.x
+        if isinstance(x, np.ndarray):
+            return None
+        if not given.is_text:
+            return VectorSequences(x[0].shape[1], self.max_length)
+        if self.sequences:
+            return WordSequences.learn(x, self.limits, self.max_length)
+        return TextFeatures.learn(x, self.features, self.limits)[0]

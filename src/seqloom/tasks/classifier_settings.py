@@ -1,0 +1,167 @@
+"""The settings of a classifier: checked before any data is read, and completed by the data."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from seqloom.architectures import load_config_class
+from seqloom.config import from_dict, to_dict
+from seqloom.data.features import Bags, Features
+from seqloom.errors import ConfigError, InputError
+from seqloom.models.sentence_encoder import SequenceOptions
+from seqloom.tasks.classifier_data import ExampleEncoder
+from seqloom.tasks.classifier_multilabel import check_threshold
+from seqloom.tasks.classifier_sequences import WordSequences
+from seqloom.tasks.classifier_text import Terms
+from seqloom.tasks.classifier_training import check_class_weight, check_perceptron
+from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix
+from seqloom.tasks.sequences import Sequences
+from seqloom.tasks.supervised_objective import Examples
+from seqloom.tasks.text_features import FeatureConfig, TermLimits
+
+if TYPE_CHECKING:
+    from seqloom.tasks.classifier import Classifier
+    from seqloom.training import TrainConfig
+
+
+def reads_sequences(owner: Classifier) -> bool:
+    """Whether the architecture reads sequences, not one vector an example."""
+    return issubclass(load_config_class(owner.architecture), SequenceOptions)
+
+
+def make_encoder(owner: Classifier) -> ExampleEncoder:
+    """Return how examples are read; wrong settings are refused."""
+    features = {"features": owner.features, "max_n": owner.max_n, "weighting": owner.weighting}
+    most = owner.max_length
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise ConfigError(f"max_length must be a whole number of at least 1, got {most!r}")
+    sequences = reads_sequences(owner)
+    if sequences and most is None:
+        most = load_config_class(owner.architecture).MAX_LENGTH
+    return ExampleEncoder(
+        from_dict(FeatureConfig, features),
+        from_dict(TermLimits, owner.vocabulary or {}, where="vocabulary"),
+        sequences,
+        owner.multilabel,
+        most,
+    )
+
+
+def check_settings(owner: Classifier, training: TrainConfig) -> ExampleEncoder:
+    """Refuse what can be refused before any data is read."""
+    encoder = make_encoder(owner)
+    if encoder.sequences:
+        _check_sequence_settings(owner, encoder.features)
+    else:
+        _check_vector_settings(owner)
+    model_config(owner, None, 2)
+    share = owner.valid_share
+    if share is not None and not (isinstance(share, int | float) and 0 <= share < 1):
+        raise ConfigError(f"valid_share must lie in [0, 1), got {share!r}")
+    check_threshold(owner.threshold)
+    check_class_weight(owner.class_weight, owner.arch)
+    if owner.arch == "perceptron":
+        check_perceptron(training)
+        if owner.calibrate:
+            raise ConfigError("the perceptron gives no probabilities, got calibrate=True")
+    if owner.multilabel and owner.arch in ("softmax", "perceptron"):
+        raise ConfigError(
+            f"architecture {owner.arch!r} chooses one class, got multilabel=True; use 'logistic', "
+            "'mlp' or one that reads words in order"
+        )
+    return encoder
+
+
+def _check_sequence_settings(owner: Classifier, features: FeatureConfig) -> None:
+    if features != FeatureConfig():
+        raise ConfigError(
+            f"architecture {owner.arch!r} reads words in order and takes no features, max_n or "
+            f"weighting, got {features.features!r}, {features.max_n} and {features.weighting!r}"
+        )
+    if not owner.tune_vectors and owner.vectors is None:
+        raise ConfigError("tune_vectors=False keeps given vectors as they are, got vectors=None")
+
+
+def _check_vector_settings(owner: Classifier) -> None:
+    if owner.features == "embedding" and owner.arch != "mlp":
+        raise ConfigError(
+            "features='embedding' learns word vectors, which only architecture 'mlp' does, got "
+            f"{owner.arch!r}; use arch='mlp' (hidden_sizes=() for a softmax layer alone)"
+        )
+    given = {"vectors": None, "tune_vectors": True, "max_length": None}
+    for name, default in given.items():
+        if getattr(owner, name) is not default:
+            raise ConfigError(
+                f"{name} is for architectures that read words in order, such as 'cnn', got "
+                f"{getattr(owner, name)!r} for {owner.arch!r}"
+            )
+
+
+def model_config(
+    owner: Classifier, features: Features | None, classes: int, embed_size: int | None = None
+) -> Any:
+    """Return the configuration for some features and classes.
+
+    Args:
+        owner: The classifier.
+        features: Of the training examples; None where only the rest is to be checked.
+        classes: How many there are.
+        embed_size: The width of given word vectors.
+    """
+    single = owner.arch == "logistic" and classes == 2 and not owner.multilabel
+    from_data: dict[str, Any] = {"output_size": 1 if single else classes}
+    if reads_sequences(owner):
+        words = features is None or (isinstance(features, Sequences) and features.are_ids)
+        width = 2 if features is None else features.width
+        from_data |= {"vocab_size": width if words else 0, "input_size": 0 if words else width}
+        if embed_size is not None:
+            from_data["embed_size"] = embed_size
+        return owner.build_config(**from_data)
+    from_data["input_size"] = 1 if features is None else features.width
+    if owner.arch == "mlp":
+        from_data["embedded"] = isinstance(features, Bags) and owner.features == "embedding"
+    return owner.build_config(**from_data)
+
+
+def word_vectors(owner: Classifier, terms: Terms | None, seed: int) -> EmbeddingMatrix | None:
+    """Return the word vectors to begin with, if some were given.
+
+    An `embed_size` that is not the architecture's own must be theirs.
+
+    Raises:
+        InputError: If there are no words.
+    """
+    if owner.vectors is None:
+        return None
+    if not isinstance(terms, WordSequences):
+        raise InputError("vectors are for texts, got sequences of vectors in X")
+    params = owner.get_params(deep=False)
+    default = load_config_class(owner.architecture).embed_size
+    wanted = params["embed_size"] if params["embed_size"] != default else None
+    return embedding_matrix(terms.vocabulary, owner.vectors, wanted, seed)
+
+
+def own_valid_share(owner: Classifier) -> float:
+    """Return the share of the training data that validates."""
+    if owner.valid_share is not None:
+        return owner.valid_share
+    return float(getattr(load_config_class(owner.architecture), "VALID_SHARE", 0.0))
+
+
+def training_for(owner: Classifier, training: TrainConfig, valid: Examples | None) -> TrainConfig:
+    """Drop the architecture's own patience where nothing can be validated.
+
+    What was asked for and cannot be had is refused.
+    """
+    if valid is not None or not training.needs_validation:
+        return training
+    changed = replace(training, patience=None)
+    given = owner.training
+    asked = to_dict(training) if is_dataclass(given) else given or {}
+    if changed.needs_validation or asked.get("patience") is not None:
+        raise ConfigError(
+            "training.patience and schedule 'plateau' need validation data, got valid=None; "
+            "give some or raise valid_share"
+        )
+    return changed
