@@ -33,6 +33,7 @@ ALLOWED = {
     "metrics": {"errors"},
     "ngram": {"errors", "files", "compiled"},
     "grammar": {"errors", "compiled", "text", "data"},
+    "word2vec": {"errors", "compiled", "kernels"},
     "decoding": {"errors"},
     "kernels": {"errors", "files", "compiled"},
     "nn": {"errors", "kernels"},
@@ -40,7 +41,8 @@ ALLOWED = {
     "explain": {"errors", "figures", "nn", "kernels"},
     "training": {"errors", "files", "config", "data", "figures"},
     "tasks": BASE
-    | {"text", "data", "ngram", "grammar", "models", "nn", "decoding", "metrics", "training"},
+    | {"text", "data", "ngram", "grammar", "models", "nn", "decoding", "metrics", "training"}
+    | {"word2vec"},
     "cli": BASE
     | {"resources", "figures", "ngram", "grammar", "text", "data", "metrics", "tasks"}
     | {"kernels", "nn"},

@@ -56,7 +56,7 @@ def compile_folder() -> str | None:
     """Where compiled code is kept: a folder a state of the package, as callees may change too."""
     state = hashlib.sha256()
     package = Path(__file__).parent
-    rooms = ("grammar", "kernels", "ngram")
+    rooms = ("grammar", "kernels", "ngram", "word2vec")
     sources = [source for room in rooms for source in package.glob(f"{room}/*.py")]
     for source in [Path(__file__), *sorted(sources)]:
         stat = source.stat()
@@ -125,6 +125,23 @@ ARITHMETIC = {"contract", "nsz", "arcp"}
 def inner_real(function: Function) -> Function:
     """The same for arithmetic: a product and a sum may become one operation."""
     return numba.njit(**INNER, fastmath=ARITHMETIC)(function)
+
+
+# The same, and sums may be taken in any order: several numbers at once.
+SUMS = ARITHMETIC | {"reassoc"}
+
+
+def compiled_sums(function: Function) -> Function:
+    """As `compiled_real`, for loops that sum: the order of the terms is the compiler's choice.
+
+    On one machine it is the same in every run.
+    """
+    return _compile(function, nogil=True, fastmath=SUMS, **DISTINCT)
+
+
+def inner_sums(function: Function) -> Function:
+    """As `inner_real`, for loops that sum."""
+    return numba.njit(**INNER, fastmath=SUMS)(function)
 
 
 @intrinsic
