@@ -1,6 +1,10 @@
-"""Which way to fill a blank works: words of the Penn Treebank taken out and looked for.
+"""Which way to fill a blank works: words of held-out text taken out and looked for.
 
-python benchmarks/filling.py --sentences 300
+    python benchmarks/filling.py --sentences 300
+    python benchmarks/filling.py --train pd199801:train:text --valid pd199801:valid:text \\
+        --lines 20000 --size 20000 --notes
+
+Models are fitted (n-grams of order 4, one from the left and one from the right) or given.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from seqloom import LanguageModel
+from seqloom import LanguageModel, load
 from seqloom.data.inputs import read_input
 from seqloom.tasks.filling import sentence_scores, unigram
 from seqloom.tasks.generation import next_log_probs
@@ -69,17 +73,36 @@ def judged(ids, scores, word):
     return float(rank == 1), float(rank <= 5), 1 / rank, max(log_prob, FLOOR)
 
 
+BEGIN = "我 高考 考 了 700 分 ， 我 想 上 ___ 学习"
+NOTES = (
+    f"{BEGIN} 。",
+    f"{BEGIN} ， 我 喜欢 天津 这 座 城市 。",
+    f"{BEGIN} ， 我 喜欢 天津 这 座 城市 ， 我 想 学 文科 。",
+)
+
+
 def main():
     """Fit both models and print a row a way."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", default="ptb:train")
+    parser.add_argument("--valid", default="ptb:valid")
+    parser.add_argument("--left", help="a model directory")
+    parser.add_argument("--right", help="a model directory, of a model that reads backwards")
     parser.add_argument("--sentences", type=int, default=300)
-    parser.add_argument("--lines", type=int, default=8000)
+    parser.add_argument("--lines", type=int, default=8000, help="of the training text")
+    parser.add_argument("--size", type=int, default=4000, help="of the vocabulary")
+    parser.add_argument("--notes", action="store_true", help="fill three Chinese sentences too")
     options = parser.parse_args()
-    train = [example.text for example in islice(read_input("ptb:train", "text"), options.lines)]
-    texts = [example.text for example in islice(read_input("ptb:valid", "text"), 700)]
-    settings = {"order": 4, "text": {"unit": "space"}, "vocabulary": {"max_size": 4000}}
-    left = LanguageModel("ngram", **settings).fit(train)
-    right = LanguageModel("ngram", reverse=True, **settings).fit(train)
+    texts = [example.text for example in islice(read_input(options.valid, "text"), 2000)]
+    if options.left:
+        left, right = load(options.left), load(options.right)
+    else:
+        lines = islice(read_input(options.train, "text"), options.lines)
+        train = [example.text for example in lines]
+        vocabulary = {"max_size": options.size}
+        settings = {"order": 4, "text": {"unit": "space"}, "vocabulary": vocabulary}
+        left = LanguageModel("ngram", **settings).fit(train)
+        right = LanguageModel("ngram", reverse=True, **settings).fit(train)
     results: dict[str, list[tuple[float, ...]]] = {}
     for before, word, after in blanks(left, texts, options.sentences):
         for name, (ids, scores) in ways(left, right, before, after).items():
@@ -88,6 +111,14 @@ def main():
     for name, rows in results.items():
         first, five, rank, log_prob = np.mean(rows, axis=0)
         print(f"| {name} | {first:.3f} | {five:.3f} | {rank:.3f} | {log_prob:.2f} |")
+    for text in NOTES if options.notes else ():
+        for who, other in (("left alone", None), ("both", right)):
+            found = left.fill(text, k=8, right=other)
+            print(
+                text.replace(" ", ""),
+                who,
+                ", ".join(f"{f.word} {f.probability:.2f}" for f in found),
+            )
 
 
 if __name__ == "__main__":
