@@ -1,8 +1,7 @@
 """Which way to fill a blank works: words of held-out text taken out and looked for.
 
     python benchmarks/filling.py --sentences 300
-    python benchmarks/filling.py --train pd199801:train:text --valid pd199801:valid:text \\
-        --lines 20000 --size 20000 --notes
+    python benchmarks/filling.py --train pd199801:train:text --valid pd199801:valid:text --notes
 
 Models are fitted (n-grams of order 4, one from the left and one from the right) or given.
 """

@@ -33,6 +33,8 @@ from seqloom.nn.recurrent import Recurrent
 
 OPTIONS = [{{}}, {{"bidirectional": True}}, {{"zoneout": 0.3, "clip": 0.4, "state_dropout": 0.3}},
            {{"bidirectional": True, "state_dropout": 0.3, "bias": False}}]
+PROJECTED = [{{"projection_size": 3}}, {{"projection_size": 2, "bidirectional": True}},
+             {{"projection_size": 3, "zoneout": 0.3, "clip": 0.2, "state_dropout": 0.3}}]
 
 def results(cell, options, backend, kind, whole):
     torch.manual_seed(1)
@@ -49,7 +51,8 @@ def results(cell, options, backend, kind, whole):
 
 for name in {names!r}:
     cell = {{**CELLS, "made-up": MadeUp, "smooth": Smooth}}[name]
-    for number, options in enumerate(OPTIONS):
+    can_be_projected = name in ("rnn", "lstm", "peephole-lstm")
+    for number, options in enumerate(OPTIONS + PROJECTED * can_be_projected):
         for whole in (False, True):
             gpu.OPTIONS["split"] = 1 + (number + whole) % 2  # how warps share a product
             exact = results(cell, options, "reference", torch.float64, whole)
@@ -96,7 +99,12 @@ print("ok")
     assert done.stdout.strip() == "ok", done.stderr[-2000:]
 
 
-FORMS = [Form(64, 64, 4, 2), Form(100, 128, 4, 4, wide=True), Form(96, 64), Form(64, 64, parts=2)]
+FORMS = [
+    Form(64, 64, 64, 4, 2),
+    Form(100, 100, 128, 4, 4, wide=True),
+    Form(96, 96, 64),
+    Form(64, 64, 64, parts=2),
+]
 
 
 @pytest.mark.parametrize("cell", CASES)
@@ -145,7 +153,7 @@ def test_tiles_fit_the_card_and_cover_the_work(job):
     chunks = -(-job.width // tiles.parts // tiles.chunk)
     columns = tiles.units * (tiles.parts if job.turned else job.direct)
     assert min(tiles.held, chunks) * tiles.chunk * columns * job.item <= ON_CHIP
-    form = tiles.form(job.size, job.item)
+    form = tiles.form(job.size, job.size, job.item)
     assert form.pack <= 16 and form.pack & (form.pack - 1) == 0
     if tiles.parts > 1:
         assert job.size % (tiles.units * tiles.parts) == 0
@@ -166,7 +174,7 @@ def test_too_many_rows_for_the_card_are_refused():
 
 def test_a_product_shared_by_programs_is_printed_for_the_way_back_alone():
     traced = CASES["lstm"].traced()
-    form = Tiles(64, 16, 8, 128, looks=False, parts=8).form(1024, 2)
+    form = Tiles(64, 16, 8, 128, looks=False, parts=8).form(1024, 1024, 2)
     assert "PARTIAL" in program_of(traced, Variant(), form, backward=True).source
     assert "slot" not in program_of(traced, Variant(), form, backward=False).source
 

@@ -177,8 +177,6 @@ def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> s
         return f"runs on a GPU, got tensors on {x.device}"
     if x.dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return f"takes float32, bfloat16 and float16, got {x.dtype}"
-    if directions[0].weights.projection is not None:
-        return "has no projection"
     if directions[0].settings.bf16:
         return "has products in bfloat16 for tensors in bfloat16"
     return ""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from seqloom.errors import BackendError
 from seqloom.files import cache_folder
 from seqloom.kernels.layer import Direction, Ran
 from seqloom.kernels.plan import Plan, Variant
-from seqloom.kernels.tiles import Job, Tiles, choose_tiles, set_aside
+from seqloom.kernels.tiles import LEAST, NARROWEST, Job, Tiles, choose_tiles, set_aside
 from seqloom.kernels.tracing import TracedCell
 from seqloom.kernels.triton_backward import Backward
 from seqloom.kernels.triton_forward import Forward
@@ -30,7 +30,20 @@ from seqloom.kernels.triton_printing import TritonProgram, runs_of
 from seqloom.kernels.triton_products import Form, power
 from seqloom.kernels.triton_text import PATIENCE
 
-Shape = tuple[int, int, int, int]  # rows, steps, directions, units
+
+class Shape(NamedTuple):
+    """Rows, steps, directions; units, and the width of the first state, both as arrays have them.
+
+    And how many of both are real: rows of an array begin at 16 bytes.
+    """
+
+    B: int
+    T: int
+    directions: int
+    H: int
+    R: int
+    real: int
+    real_r: int
 
 
 @cache
@@ -100,11 +113,14 @@ def check_flags(device: torch.device) -> None:
 
 def job_of(plan: Plan, shape: Shape, item: int, *, backward: bool) -> Job:
     """What tiles are chosen for."""
-    B, _, directions, H = shape
-    direct, late = len(plan.direct), len(plan.late)
+    H, direct, late = shape.H, len(plan.direct), len(plan.late)
     across = 1 if backward else power(max(direct, 1))
-    width = H * max(direct, 1) if backward else H
-    return Job(H, B, directions, width, across, item, backward, direct, late)
+    width = H * max(direct, 1) if backward else shape.R
+    late += plan.variant.projected  # which is one more product
+    return Job(
+        H, shape.B, shape.directions, width, across, item, backward, direct, late,
+        plan.variant.projected,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,9 +157,9 @@ class _Given:
 
     @property
     def each(self) -> int:
-        """Tensors a direction has: two matrices, two biases, vectors, states."""
+        """Tensors a direction has: matrices, two biases, vectors, states."""
         states = len(self.cell.states) if self.begun else 0
-        return 2 + 2 * self.biased + len(self.cell.vectors) + states
+        return 2 + self.variant.projected + 2 * self.biased + len(self.cell.vectors) + states
 
 
 _compiled: dict[Any, Any] = {}
@@ -156,11 +172,9 @@ class _TooLargeError(Exception):
 class _Launch:
     """One run of a kernel."""
 
-    def __init__(
-        self, given: _Given, like: Tensor, shape: Shape, *, real: int, backward: bool
-    ) -> None:
-        self.given, self.like, self.shape, self.real = given, like, shape, real
-        B, _, _, H = shape
+    def __init__(self, given: _Given, like: Tensor, shape: Shape, *, backward: bool) -> None:
+        self.given, self.like, self.shape = given, like, shape
+        B, H, R = shape.B, shape.H, shape.R
         plan = plan_of(given.cell, given.variant)
         item = like.element_size()
         self.interpreted = like.device.type == "cpu"
@@ -173,14 +187,19 @@ class _Launch:
         elif tiles is None:
             tiles = choose_tiles(self.job, _processors(like.device))
         self.tiles, self.plan = tiles, plan
-        self.grid = (-(-H // tiles.units), -(-B // tiles.rows), shape[2])
-        self.kernel = _kernel(given.cell, given.variant, tiles.form(H, item), backward=backward)
+        self.grid = (-(-H // tiles.units), -(-B // tiles.rows), shape.directions)
+        self.spots = tiles.units
+        if given.variant.projected:  # a program's part of the first state
+            self.spots = max(NARROWEST, power(-(-R // self.grid[0])))
+            self.spots = max(LEAST, self.spots) if self.interpreted else self.spots
+        form = tiles.form(H, R, item)
+        self.kernel = _kernel(given.cell, given.variant, form, backward=backward)
         self.awaits = tiles.looks and self.grid[0] > 1
 
     def awaited(self, rows: int, width: int, *, front: int = 0) -> Tensor:
         """An array whose numbers are looked for, or 0 where a row is over."""
         like, alive = self.like, self.given.alive
-        B, T, _, _ = self.shape
+        B, T = self.shape.B, self.shape.T
         if alive is None:
             found = like.new_empty(rows, width)
             if self.awaits:
@@ -198,13 +217,14 @@ class _Launch:
     def run(self, pointers: Sequence[Tensor | None], *, save: bool, ended: bool) -> None:
         """Launch the kernel."""
         given, tiles, like = self.given, self.tiles, self.like
-        B, T, directions, H = self.shape
+        shape = self.shape
         constants = (
-            H, self.real, tiles.rows, tiles.units, self.grid[0], directions, tiles.held, save,
-            bool(given.masks), given.biased, given.begun, ended, given.lengths is not None,
-            given.precision, PATIENCE,
+            shape.H, shape.R, shape.real, shape.real_r, tiles.rows, tiles.units, self.spots,
+            self.grid[0], shape.directions, tiles.held, save, bool(given.masks), given.biased,
+            given.begun, ended, given.lengths is not None, given.precision, PATIENCE,
         )  # fmt: skip
-        arguments = [*(like if p is None else p for p in pointers), T, B, given.clip, *constants]
+        arguments = [*(like if p is None else p for p in pointers), shape.T, shape.B, given.clip]
+        arguments += constants
         if self.interpreted:
             self.kernel[self.grid](*arguments)
             return
@@ -273,119 +293,109 @@ def _run_forward(
     ctx: Any, given: _Given, x: Tensor, tensors: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     wide = _Wide(given, x, tensors)
-    B, T, directions, H = shape = (len(x), x.shape[1], given.directions, wide.size)
+    shape = wide.shape
+    B, T, directions, H, R, *_ = shape
     drive = functional.linear(x, wide.inner, wide.bias)
-    launch = _Launch(given, drive, shape, real=wide.real, backward=False)
+    launch = _Launch(given, drive, shape, backward=False)
     plan = launch.plan
     runs = runs_of(plan)
     save = any(ctx.needs_input_grad)
-    front = directions * B
-    rows = front + B * T * directions
-    seen = launch.awaited(rows, H, front=front)
+    front, steps = directions * B, B * T * directions
+    seen = launch.awaited(front + steps, R, front=front)
     out = seen
     if given.masks:
-        out = (seen.new_empty if given.lengths is None else seen.new_zeros)(rows, H)
-    ends = drive.new_empty(len(plan.cell.states), directions, B, H)
+        out = (seen.new_empty if given.lengths is None else seen.new_zeros)(front + steps, R)
+    widths = [R] + [H] * (len(plan.cell.states) - 1)
+    ends = [drive.new_empty(directions, B, width) for width in widths]
 
     def room(count: int, wanted: bool) -> Tensor | None:
-        return drive.new_empty(B, T, directions, count, H) if wanted and count else None
+        return drive.new_empty(steps, count, H) if wanted and count else None
 
     saved = room(len(plan.saved), save)
     sums = plan.joined and "x" in plan.kept
     u = room(len(plan.direct), save and ("u" in plan.kept or sums))
     late = room(len(plan.late), save and "late" in plan.kept)
-    operand = None
-    if plan.late:
-        operand = launch.awaited(B * T * directions, len(plan.late) * H)
-    states = [drive.new_empty(rows, H) if save else None for _ in runs]
+    operand = launch.awaited(steps, len(plan.late) * H) if plan.late else None
+    whole = launch.awaited(steps, H) if plan.variant.projected else None
+    states = [drive.new_empty(front + steps, H) if save else None for _ in runs]
     begin: Sequence[Tensor | None] = wide.begin or [None] * len(ends)
     launch.run(
-        [drive, wide.hidden, wide.late_bias, wide.vectors, given.lengths, given.order,
-         wide.mask, wide.keep, out, seen, saved, u, late, operand, launch.counters(),
-         _flag(drive.device), *begin, *ends.unbind(), *states],
+        [drive, wide.hidden, wide.projection, wide.late_bias, wide.vectors, given.lengths,
+         given.order, wide.mask, wide.keep, wide.keep_r, out, seen, whole, saved, u, late, operand,
+         launch.counters(), _flag(drive.device), *begin, *ends, *states],
         save=save, ended=True,
     )  # fmt: skip
     if save:
-        ctx.given, ctx.front, ctx.shape, ctx.real = given, front, shape, wide.real
-        ctx.runs, ctx.kinds = len(runs), [t.shape for t in tensors]
+        ctx.given, ctx.shape, ctx.kinds = given, shape, [t.shape for t in tensors]
         ctx.save_for_backward(
             x, drive if "x" in plan.kept and not plan.joined else None, wide.inner, wide.hidden,
-            wide.vectors, wide.mask, wide.keep, out, seen, saved, u, late, operand, *states,
+            wide.projection, wide.vectors, wide.mask, wide.keep, wide.keep_r, out, seen, whole,
+            saved, u, late, operand, *states,
         )  # fmt: skip
         ctx.set_materialize_grads(False)
-    outputs = out[front:].view(B, T, directions, H)
-    if wide.real < H:
-        outputs, ends = outputs[..., : wide.real], ends[..., : wide.real]
-    return (*outputs.unbind(2), *(e for state in ends.unbind() for e in state.unbind()))
+    outputs = _cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3)
+    found = [_cut(ends[0], R - shape.real_r, 2)]
+    found += [_cut(end, H - shape.real, 2) for end in ends[1:]]
+    return (*outputs.unbind(2), *(end for state in found for end in state.unbind()))
 
 
 def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
     given: _Given = ctx.given
-    (
-        x,
-        drive,
-        inner,
-        hidden,
-        vectors,
-        mask,
-        keep,
-        out,
-        seen,
-        saved,
-        u,
-        late,
-        operand,
-        *states,
-    ) = ctx.saved_tensors
-    B, T, directions, H = ctx.shape
-    launch = _Launch(given, out, ctx.shape, real=ctx.real, backward=True)
+    shape: Shape = ctx.shape
+    x, drive, inner, hidden, projection, vectors, mask, *rest = ctx.saved_tensors
+    keep, keep_r, out, seen, whole, saved, u, late, operand, *states = rest
+    B, T, directions, H, R, real, real_r = shape
+    launch = _Launch(given, out, shape, backward=True)
     plan = launch.plan
-    G, steps, more = len(plan.cell.gates), B * T * directions, H - ctx.real
-    dout = _joined(gradients[:directions], (B, T, ctx.real), 2, more, x)
+    G, steps, more, more_r = len(plan.cell.gates), B * T * directions, H - real, R - real_r
+    dout = _joined(gradients[:directions], (B, T, real_r), 2, more_r, x)
     ended = gradients[directions:]
     dends: list[Tensor | None] = [None] * len(plan.cell.states)
-    if any(g is not None for g in ended):
-        dends = [
-            _joined(ended[k * directions : (k + 1) * directions], (B, ctx.real), 0, more, x)
-            for k in range(len(dends))
-        ]
+    if any(gradient is not None for gradient in ended):
+        for k in range(len(dends)):
+            width, wider = (real, more) if k else (real_r, more_r)
+            mine = ended[k * directions : (k + 1) * directions]
+            dends[k] = _joined(mine, (B, width), 0, wider, x)
     if plan.joined:
         dx, du = launch.awaited(steps, G * H), None
     else:
         dx = (out.new_empty if given.lengths is None else out.new_zeros)(steps, G * H)
         du = launch.awaited(steps, len(plan.direct) * H) if plan.direct else None
     dlate = launch.awaited(steps, len(plan.late) * H) if plan.late else None
+    dr = None if whole is None else launch.awaited(steps, R)
     dv = None
     if plan.cell.vectors:
         dv = torch.empty(launch.grid[1], directions, len(plan.cell.vectors), H, device=out.device)
-    dbegin = out.new_empty(len(plan.cell.states), directions, B, H)
+    widths = [R] + [H] * (len(plan.cell.states) - 1)
+    dbegin = [out.new_empty(directions, B, width) for width in widths]
     launch.run(
-        [drive, hidden, vectors, given.lengths, given.order, mask, keep, out, saved, u, late,
-         dout, dx, du, dlate, dv, launch.partial(), launch.counters(), _flag(out.device),
-         *dends, *dbegin.unbind(), *states],
+        [drive, hidden, projection, vectors, given.lengths, given.order, mask, keep, keep_r, out,
+         saved, u, late, dout, dx, du, dlate, dr, dv, launch.partial(), launch.counters(),
+         _flag(out.device), *dends, *dbegin, *states],
         save=True, ended=dends[0] is not None,
     )  # fmt: skip
-    before = _before(seen, ctx.front, given.lengths, ctx.shape)
+    before = _before(seen, given.lengths, shape)
     parts = (dx if du is None else du, dlate, operand)
-    dhidden, late_sums = _weight_gradients(plan, before, parts, biased=given.biased)
+    dhidden, late_sums = _weight_gradients(plan, before, parts, H, biased=given.biased)
     flat = dx.view(B * T, directions * G * H)
-    found: list[list[Tensor | None]] = [[] for _ in range(directions)]
-    dinner = flat.t() @ x.reshape(B * T, -1)
-    dbias = flat.sum(0) if given.biased else None
+    dinner = (flat.t() @ x.reshape(B * T, -1)).view(directions, G, H, -1)
+    dbias = flat.sum(0).view(directions, G, H) if given.biased else None
+    found: list[Tensor] = []
     for d in range(directions):
-        own = found[d]
-        own += [_cut(dinner.view(directions, G, H, -1)[d], more, 1)]
-        own += [_cut(_cut(dhidden[d], more, 1), more, 2)]
+        found += [_cut(dinner[d], more, 1), _cut(_cut(dhidden[d], more, 1), more_r, 2)]
+        if dr is not None and whole is not None:
+            one, other = (a.view(B * T, directions, -1)[:, d] for a in (dr, whole))
+            found.append(_cut(_cut(one.t() @ other, more_r, 0), more, 1))
         if dbias is not None:
-            mine = _cut(dbias.view(directions, G, H)[d], more, 1)
-            own += [mine, mine if late_sums is None else _cut(late_sums[d], more, 1)]
+            own = _cut(dbias[d], more, 1)
+            found += [own, own if late_sums is None else _cut(late_sums[d], more, 1)]
         if dv is not None:
-            own += list(_cut(dv.sum(0)[d].to(x.dtype), more, 1))
+            found += list(_cut(dv.sum(0)[d].to(x.dtype), more, 1))
         if given.begun:
-            own += [_cut(dbegin[k, d], more, 1) for k in range(len(plan.cell.states))]
+            found.append(_cut(dbegin[0][d], more_r, 1))
+            found += [_cut(gradient[d], more, 1) for gradient in dbegin[1:]]
     given_x = (flat @ inner).view_as(x) if ctx.needs_input_grad[1] else None
-    flatly = [g for own in found for g in own]
-    shaped = [g if g is None else g.reshape(s) for g, s in zip(flatly, ctx.kinds, strict=True)]
+    shaped = [found_.reshape(kind) for found_, kind in zip(found, ctx.kinds, strict=True)]
     return (None, given_x, *shaped)
 
 
@@ -407,44 +417,54 @@ class _Wide:
     """A layer's tensors as the kernels take them: both directions together, rows of 16 bytes."""
 
     def __init__(self, given: _Given, x: Tensor, tensors: Sequence[Tensor]) -> None:
-        cell = given.cell
-        G, vectors = len(cell.gates), len(cell.vectors)
-        self.real = H = tensors[1].shape[1]
-        self.more = more = -H % (4 if x.element_size() == 4 else 8)
-        self.size = H + more
-        each = [tensors[i : i + given.each] for i in range(0, len(tensors), given.each)]
+        cell, projected = given.cell, given.variant.projected
+        G, (rows, R) = len(cell.gates), tensors[1].shape
+        H, unit = rows // G, 4 if x.element_size() == 4 else 8
+        more, more_r = -H % unit, -R % unit
+        self.shape = Shape(
+            len(x), x.shape[1], given.directions, H + more, R + more_r, real=H, real_r=R
+        )
+        each = [list(tensors[i : i + given.each]) for i in range(0, len(tensors), given.each)]
 
-        def rows(tensor: Tensor) -> Tensor:
+        def gates(tensor: Tensor) -> Tensor:
+            """Rows of every gate made more."""
             if not more:
                 return tensor
             return functional.pad(tensor.view(G, H, -1), (0, 0, 0, more)).flatten(0, 1)
 
-        def columns(tensor: Tensor) -> Tensor:
+        def columns(tensor: Tensor, more: int) -> Tensor:
             return functional.pad(tensor, (0, more)) if more else tensor
 
-        inner = [rows(one[0]) for one in each]
+        inner = [gates(one.pop(0)) for one in each]
         self.inner = inner[0] if len(inner) == 1 else torch.cat(inner)
-        self.hidden = _together([columns(rows(one[1])) for one in each])
-        self.bias = self.late_bias = self.vectors = self.mask = self.keep = None
-        place = 2
+        self.hidden = _together([columns(gates(one.pop(0)), more_r) for one in each])
+        self.projection = self.bias = self.late_bias = self.vectors = None
+        self.mask = self.keep = self.keep_r = None
+        if projected:
+            taller = [functional.pad(one.pop(0), (0, more, 0, more_r)) for one in each]
+            self.projection = _together(taller)
         if given.biased:
-            bias = [rows(one[2][:, None])[:, 0] if more else one[2] for one in each]
+            bias = [columns(one.pop(0).view(G, H), more).reshape(-1) for one in each]
             self.bias = bias[0] if len(bias) == 1 else torch.cat(bias)
-            late = [rows(one[3][:, None])[:, 0] if more else one[3] for one in each]
+            late = [columns(one.pop(0).view(G, H), more).reshape(-1) for one in each]
             self.late_bias = _together(late)
-            place = 4
-        if vectors:
-            own = [columns(torch.stack(list(one[place : place + vectors]))) for one in each]
+        if cell.vectors:
+            count = len(cell.vectors)
+            own = [columns(torch.stack(one[:count]), more) for one in each]
             self.vectors = _together(own)
+            each = [one[count:] for one in each]
         self.begin: list[Tensor] = []
         for k in range(len(cell.states) if given.begun else 0):
-            own = [columns(one[place + vectors + k]) for one in each]
+            own = [columns(one[k], more if k else more_r) for one in each]
             self.begin.append(_together(own).contiguous())
         if given.masks:
-            self.mask = _together([columns(mask) for mask in given.masks]).contiguous()
+            self.mask = _together([columns(mask, more_r) for mask in given.masks]).contiguous()
         if given.keep:
-            kept = [torch.stack(list(one), 2) for one in given.keep]  # (B, T, states, H)
-            self.keep = columns(torch.stack(kept, 2)).contiguous()
+            first = torch.stack([one[0] for one in given.keep], 2)  # (B, T, directions, R)
+            self.keep_r = columns(first, more_r).contiguous()
+            if len(cell.states) > 1:
+                kept = [torch.stack(list(one[1:]), 2) for one in given.keep]
+                self.keep = columns(torch.stack(kept, 2), more).contiguous()
 
 
 def _together(parts: Sequence[Tensor]) -> Tensor:
@@ -452,35 +472,36 @@ def _together(parts: Sequence[Tensor]) -> Tensor:
     return parts[0][None] if len(parts) == 1 else torch.stack(list(parts))
 
 
-def _before(seen: Tensor, front: int, lengths: Tensor | None, shape: Shape) -> list[Tensor]:
-    """By direction: what the matrices were multiplied with at each step, (B * T, H)."""
-    B, T, directions, H = shape
-    body = seen[front:].view(B, T, directions, H)
-    begin = seen[:front].view(directions, B, 1, H)
-    found = [torch.cat([begin[0], body[:, :-1, 0]], 1).view(B * T, H)]
+def _before(seen: Tensor, lengths: Tensor | None, shape: Shape) -> list[Tensor]:
+    """By direction: what the matrices were multiplied with at each step, (B * T, R)."""
+    B, T, directions, _, R, *_ = shape
+    front = directions * B
+    body = seen[front:].view(B, T, directions, R)
+    begin = seen[:front].view(directions, B, 1, R)
+    found = [torch.cat([begin[0], body[:, :-1, 0]], 1).view(B * T, R)]
     if directions == 2:
         back = torch.cat([body[:, 1:, 1], begin[1]], 1)
         if lengths is not None:
             back[torch.arange(B, device=back.device), lengths - 1] = begin[1, :, 0]
-        found.append(back.view(B * T, H))
+        found.append(back.view(B * T, R))
     return found
 
 
 def _weight_gradients(
-    plan: Plan, before: list[Tensor], parts: tuple[Tensor, Tensor | None, Tensor | None], *,
-    biased: bool,
+    plan: Plan, before: list[Tensor], parts: tuple[Tensor, Tensor | None, Tensor | None], H: int,
+    *, biased: bool,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """Those of the recurrent matrices, each one product over all steps, (directions, G, H, H).
+    """Those of the recurrent matrices, each one product over all steps, (directions, G, H, R).
 
     And those of their biases, where they are not the same as the input's.
     """
     gradients, dlate, operand = parts
-    gates, (steps, H), directions = plan.cell.gates, before[0].shape, len(before)
+    gates, (steps, R), directions = plan.cell.gates, before[0].shape, len(before)
     if plan.joined:
         rows = gradients.view(steps, directions, -1)
         found = [rows[:, d].t() @ before[d] for d in range(directions)]
-        return _together(found).view(directions, -1, H, H), None
-    dweight = before[0].new_empty(directions, len(gates), H, H)
+        return _together(found).view(directions, -1, H, R), None
+    dweight = before[0].new_empty(directions, len(gates), H, R)
     dbias = before[0].new_empty(directions, len(gates), H) if biased else None
     for d in range(directions):
         products = []
@@ -492,7 +513,7 @@ def _weight_gradients(
             one, other = (array.view(shape)[:, d, columns] for array in (dlate, operand))
             products.append(((gate,), one, other))
         for names, one, other in products:
-            matrices = (one.t() @ other).view(-1, H, H)
+            matrices = (one.t() @ other).view(-1, H, R)
             sums = one.sum(0).view(-1, H) if dbias is not None else None
             for number, gate in enumerate(names):
                 dweight[d, gates.index(gate)] = matrices[number]
@@ -515,7 +536,11 @@ def run_directions(
         alive = (steps < lengths[:, None]).int().neg()
     full = x.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32
     given = _Given(
-        cell=cell, variant=Variant(bool(settings.keep), settings.clip is not None),
+        cell=cell,
+        variant=Variant(
+            bool(settings.keep), settings.clip is not None,
+            directions[0].weights.projection is not None,
+        ),
         lengths=lengths, order=order, alive=alive, clip=settings.clip or 0.0,
         precision="ieee" if full else "tf32", directions=len(directions), biased=biased,
         begun=begun, masks=[d.settings.mask for d in directions if d.settings.mask is not None],
@@ -525,6 +550,7 @@ def run_directions(
     for each in directions:
         weights = each.weights
         tensors += [weights.weight_ih, weights.weight_hh]
+        tensors += [] if weights.projection is None else [weights.projection]
         tensors += [weights.bias_ih, weights.bias_hh] if biased else []
         tensors += [*weights.vectors, *each.states]
     found = Recurrence.apply(given, x, *tensors)  # type: ignore[no-untyped-call]

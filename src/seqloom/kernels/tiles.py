@@ -39,12 +39,12 @@ class Tiles:
     held: int = 1 << 20
     parts: int = 1
 
-    def form(self, size: int, item: int) -> Form:
-        """How products are printed for these tiles."""
+    def form(self, size: int, state: int, item: int) -> Form:
+        """How products are printed for these tiles, so many units and so wide a first state."""
         if not self.looks:
-            return Form(size, self.chunk, wide=item == 4, parts=self.parts)
+            return Form(size, state, self.chunk, wide=item == 4, parts=self.parts)
         pack = max(1, self.rows * self.chunk * item // 16 // (32 * self.warps))
-        return Form(size, self.chunk, self.warps, pack, wide=item == 4)
+        return Form(size, state, self.chunk, self.warps, pack, wide=item == 4)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Job:
         item: Bytes of a number.
         turned: Whether it is the way back.
         direct: Gates with a product of the state.
-        late: Gates with a product of something a step computes.
+        late: Gates with a product of something a step computes, and the projection.
+        projected: Whether the first state is projected.
     """
 
     size: int
@@ -72,6 +73,7 @@ class Job:
     turned: bool
     direct: int
     late: int
+    projected: bool = False
 
 
 _too_large: set[tuple[Job, Tiles]] = set()
@@ -152,7 +154,7 @@ def _cut(job: Job, rows: int, units: int, warps: int) -> list[Tiles]:
         room = max(rows * chunk * job.item // 2, warps * rows * units * job.across * 4)
         tiles = Tiles(rows, units, warps, chunk)
         return [replace(tiles, held=_held(job, tiles, room))]
-    for parts in (1, 2, 4, 8) if job.turned and job.direct > 1 else (1,):
+    for parts in (1, 2, 4, 8) if job.turned and job.direct > 1 and not job.projected else (1,):
         if warps == 4 or (parts > 1 and job.size % (units * parts)):
             break
         for chunk in (64, 128, 256):

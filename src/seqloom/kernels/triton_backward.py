@@ -23,25 +23,31 @@ class Backward(Kernel):
     def pointers(self) -> list[str]:
         """The arrays it takes."""
         states = self.cell.states
-        names = ["X", "W", "V", "LENGTHS", "ORDER", "MASK", "KEEP", "OUT", "SAVED", "U", "LATE"]
-        names += ["DOUT", "DX", "DU", "DLATE", "DV", "PARTIAL", "COUNTERS", "FLAG"]
+        names = ["X", "W", "PROJECTION", "V", "LENGTHS", "ORDER", "MASK", "KEEP", "KEEP_R", "OUT"]
+        names += ["SAVED", "U", "LATE", "DOUT", "DX", "DU", "DLATE", "DR", "DV", "PARTIAL"]
+        names += ["COUNTERS", "FLAG"]
         names += [f"DEND_{k}" for k in states]
         return names + [f"DBEGIN_{k}" for k in states] + [f"RUN_{k}" for k in self.runs]
 
     def products(self) -> list[Product]:
-        """That of all direct gates' gradients, and one for each late gate's."""
-        H, gates, found = self.form.size, self.cell.gates, []
+        """That of all direct gates' gradients, one for each late gate's, that of the projection."""
+        form, gates, found = self.form, self.cell.gates, []
         direct = [gates.index(g) for g in self.plan.direct]
         if direct:
-            width = H * len(direct)
+            width = form.size * len(direct)
             found.append(
-                Product(self.form, "through", self.seen, width, direct, len(gates), turned=True)
+                Product(form, "through", self.seen, width, direct, len(gates), turned=True)
             )
         for gate in self.plan.late:
             number = [gates.index(gate)]
             found.append(
-                Product(self.form, f"dm_{gate}", "DLATE", H, number, len(gates), turned=True)
+                Product(form, f"dm_{gate}", "DLATE", form.size, number, len(gates), turned=True)
             )
+        if self.plan.variant.projected:
+            found.append(
+                Product(form, "whole", "DR", form.state, [0], 1, turned=True,
+                        weights="PROJECTION", shape="RH")
+            )  # fmt: skip
         return found
 
     def body(self) -> list[str]:
@@ -58,38 +64,58 @@ class Backward(Kernel):
         for vector in cell.vectors:
             lines.append(f"    dv_{vector} = tl.zeros((BB, BH), tl.float32)")
         for state in cell.states:
-            lines += [
-                f"    d_{state} = tl.zeros((BB, BH), tl.float32)",
-                "    if ENDED:",
-                f"        d_{state} = tl.load(DEND_{state} + begin, mask=own, other=0.0)"
-                ".to(tl.float32)",
-            ]
+            _, own, begin = self.of(state)
+            lines.append(self.first_value(f"d_{state}", f"DEND_{state} + {begin}", own, "ENDED"))
             known[f"d.{state}"] = f"d_{state}"
         lines += [
             "    if MASKED:",
-            "        seen = tl.load(MASK + begin, mask=own, other=0.0).to(tl.float32)",
+            "        seen = tl.load(MASK + begin_r, mask=own_r, other=0.0).to(tl.float32)",
             *self.position("steps - 1", "    "),
             *self._reload(known, "steps - 1", "    "),
             "    for back in range(steps):",
             "        t = steps - 1 - back",
+            *self._unproject(known),
             *self._late(known),
         ]
         body, found = self._body({f"d{n}": v for n, v in plan.gradients.items()}, known, _IN)
         lines += [*body, *self._put_seen(found), *self.arrive(_IN), *self._put(found)]
         # While the others come, what the next step reads is loaded.
         for state in cell.states:
-            lines.append(f"{_IN}old_{state} = {found[f'ds.{state}']}")
-        lines.append(f"{_IN}was_here, source = here, where")
+            if state == self.first and plan.variant.projected:
+                lines.append(f"{_IN}old_{state} = carried")
+            else:
+                lines.append(f"{_IN}old_{state} = {found[f'ds.{state}']}")
+        lines.append(f"{_IN}was_here, was_here_r, source = here, here_r, where")
         lines += [*self.position("t - 1", _IN), *self._reload(known, "t - 1", _IN)]
         lines += [*self.wait(_IN), *self._through()]
         for state in cell.states:
             more = " + through" if state == self.first and plan.direct else ""
-            lines.append(f"{_IN}d_{state} = tl.where(was_here, old_{state}{more}, d_{state})")
+            here = "was_here_r" if state == self.first else "was_here"
+            lines.append(f"{_IN}d_{state} = tl.where({here}, old_{state}{more}, d_{state})")
         for state in cell.states:
-            lines.append(f"    tl.store(DBEGIN_{state} + begin, d_{state}, mask=own)")
+            _, own, begin = self.of(state)
+            lines.append(f"    tl.store(DBEGIN_{state} + {begin}, d_{state}, mask={own})")
         for number, vector in enumerate(cell.vectors):
             address = f"DV + ((pb * DIRECTIONS + pd) * {len(cell.vectors)} + {number}) * H + unit"
             lines.append(f"    tl.store({address}, tl.sum(dv_{vector}, axis=0), mask=unit < H)")
+        return lines
+
+    def _unproject(self, known: dict[str, str]) -> list[str]:
+        """The gradient of the first state before its projection, from that of what was put out."""
+        variant = self.plan.variant
+        if not variant.projected:
+            return []
+        lines = [f"{_IN}outer = d_{self.first} + d_out"]
+        if variant.clip:
+            lines.append(f"{_IN}outer = tl.where(tl.abs(put_out) < bound, outer, 0.0)")
+        lines.append(f"{_IN}carried = tl.zeros((BB, BR), tl.float32)")
+        if variant.keep:
+            kept = known[f"keep.{self.first}"]
+            lines += [f"{_IN}carried = {kept} * outer", f"{_IN}outer = (1.0 - {kept}) * outer"]
+        lines += self.store("DR + at", "outer", _IN, "R", seen=True)
+        lines += [*self.arrive(_IN), *self.wait(_IN)]
+        lines += self.products()[-1].lines("(where * R)", _IN)
+        known[f"d.{self.first}"] = "whole"
         return lines
 
     def _late(self, known: dict[str, str]) -> list[str]:
@@ -104,7 +130,7 @@ class Backward(Kernel):
             place = f"DLATE + (at * {count} + {number})"
             lines += self.store(place, found[f"dlate.{gate}"], _IN, seen=True)
         lines += [*self.arrive(_IN), *self.wait(_IN)]
-        products = self.products()[1 if plan.direct else 0 :]
+        products = self.products()[1 if plan.direct else 0 :][:count]
         for number, (gate, product) in enumerate(zip(plan.late, products, strict=True)):
             lines += product.lines(f"((where * {count} + {number}) * H)", _IN)
             known[f"dm.{gate}"] = f"dm_{gate}"
@@ -149,7 +175,9 @@ class Backward(Kernel):
                 place = f"{array} + (at * {count} + {number})"
                 lines.append(self.load(name, place, known, indent))
 
-        load("d.out", "DOUT", 1, 0)
+        lines.append(self.load("d.out", "DOUT + at", known, indent, "R"))
+        if plan.variant.projected and plan.variant.clip:
+            lines.append(self.load("put_out", "OUT + (front + at)", known, indent, "R"))
         for number, name in enumerate(plan.saved):
             load(name, "SAVED", len(plan.saved), number)
         for number, gate in enumerate(cell.gates):
@@ -159,8 +187,8 @@ class Backward(Kernel):
             load(f"u.{gate}", "U", len(plan.direct), number)
         for number, gate in enumerate(plan.late):
             load(f"late.{gate}", "LATE", len(plan.late), number)
-        for number, state in enumerate(cell.states):
-            load(f"keep.{state}", "KEEP", len(cell.states), number)
+        if plan.variant.keep:
+            lines += self.load_keep(cell.states, known, indent)
         needed = [k for k in (self.first, *self.runs) if f"s.{k}" in self.read]
         if needed:
             lines += [
@@ -168,6 +196,6 @@ class Backward(Kernel):
                 f"{indent}past = tl.where({step} <= 0, pd * B + row, front + past)",
             ]
         for state in needed:
-            array = "OUT" if state == self.first else f"RUN_{state}"
-            lines.append(self.load(f"s.{state}", f"{array} + past", known, indent))
+            array, over = ("OUT", "R") if state == self.first else (f"RUN_{state}", "H")
+            lines.append(self.load(f"s.{state}", f"{array} + past", known, indent, over))
         return lines

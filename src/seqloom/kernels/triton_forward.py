@@ -16,37 +16,38 @@ class Forward(Kernel):
     name = "forward"
 
     def pointers(self) -> list[str]:
-        """The arrays it takes: EX is where the others' states are seen."""
-        names = ["X", "W", "BIAS", "V", "LENGTHS", "ORDER", "MASK", "KEEP", "OUT", "EX", "SAVED"]
-        names += ["U", "LATE", "OPERAND", "COUNTERS", "FLAG"]
+        """The arrays it takes: EX is where the others' states are seen, WHOLE before projection."""
+        names = ["X", "W", "PROJECTION", "BIAS", "V", "LENGTHS", "ORDER", "MASK", "KEEP", "KEEP_R"]
+        names += ["OUT", "EX", "WHOLE", "SAVED", "U", "LATE", "OPERAND", "COUNTERS", "FLAG"]
         names += [f"BEGIN_{k}" for k in self.cell.states] + [f"END_{k}" for k in self.cell.states]
         return names + [f"RUN_{k}" for k in self.runs]
 
     def products(self) -> list[Product]:
-        """That of the state for the direct gates, and one for each late gate."""
-        H, gates, found = self.form.size, self.cell.gates, []
+        """That of the state for the direct gates, one for each late gate, the projection."""
+        form, gates, found = self.form, self.cell.gates, []
         if self.plan.direct:
             numbers = [gates.index(g) for g in self.plan.direct]
-            found.append(Product(self.form, "u", "EX", H, numbers, len(gates), turned=False))
+            found.append(Product(form, "u", "EX", form.state, numbers, len(gates), turned=False))
         for gate in self.plan.late:
             number = [gates.index(gate)]
             found.append(
-                Product(self.form, f"l_{gate}", "OPERAND", H, number, len(gates), turned=False)
+                Product(form, f"l_{gate}", "OPERAND", form.size, number, len(gates), turned=False)
             )
+        if self.plan.variant.projected:
+            found.append(
+                Product(form, "projected", "WHOLE", form.size, [0], 1, turned=False,
+                        weights="PROJECTION", shape="RH")
+            )  # fmt: skip
         return found
 
     def body(self) -> list[str]:
         """The lines of the kernel."""
         plan, cell = self.plan, self.cell
         known: dict[str, str] = {}
-        lines = [*self._held(), *self._vectors(known), "    here = own"]
+        lines = [*self._held(), *self._vectors(known), "    here, here_r = own, own_r"]
         for state in cell.states:
-            lines += [
-                f"    s_{state} = tl.zeros((BB, BH), tl.float32)",
-                "    if BEGUN:",
-                f"        s_{state} = tl.load(BEGIN_{state} + begin, mask=own, other=0.0)"
-                ".to(tl.float32)",
-            ]
+            _, own, begin = self.of(state)
+            lines.append(self.first_value(f"s_{state}", f"BEGIN_{state} + {begin}", own, "BEGUN"))
             known[f"s.{state}"] = f"s_{state}"
         lines += self._biases()
         lines += ["    source = pd * B + row", *self._hand_on("    ", "source")]
@@ -58,14 +59,32 @@ class Forward(Kernel):
         targets = {f"new.{k}": v for k, v in plan.outputs.items()}
         body, found = self._body(targets | dict(plan.saved), known, _IN)
         lines += body
+        if plan.variant.projected:
+            lines += self._project(found, known)
         for state in cell.states:
-            lines.append(f"{_IN}s_{state} = tl.where(here, {found[f'new.{state}']}, s_{state})")
+            here = "here_r" if state == self.first else "here"
+            lines.append(f"{_IN}s_{state} = tl.where({here}, {found[f'new.{state}']}, s_{state})")
         lines += [*self._hand_on(_IN, "front + at"), *self.arrive(_IN)]
         # While the others come, what they do not need is stored, and the next inputs are loaded.
         lines += [*self._save(found, known), f"{_IN}source = front + where"]
         lines += [*self.position("t + 1", _IN), *self._inputs(known, _IN), *self.wait(_IN)]
         for state in cell.states:
-            lines.append(f"    tl.store(END_{state} + begin, s_{state}, mask=own)")
+            _, own, begin = self.of(state)
+            lines.append(f"    tl.store(END_{state} + {begin}, s_{state}, mask={own})")
+        return lines
+
+    def _project(self, found: dict[str, str], known: Mapping[str, str]) -> list[str]:
+        """Hand the first state round, project it, and finish it."""
+        value = f"new.{self.first}"
+        lines = self.store("WHOLE + at", found[value], _IN, seen=True)
+        lines += [*self.arrive(_IN), *self.wait(_IN)]
+        lines += self.products()[-1].lines("(where * H)", _IN)
+        if self.plan.variant.keep:
+            kept = known[f"keep.{self.first}"]
+            lines.append(f"{_IN}projected = (1.0 - {kept}) * projected + {kept} * s_{self.first}")
+        if self.plan.variant.clip:
+            lines.append(f"{_IN}projected = tl.minimum(tl.maximum(projected, -bound), bound)")
+        found[value] = "projected"
         return lines
 
     def _hand_on(self, indent: str, rows: str) -> list[str]:
@@ -73,32 +92,33 @@ class Forward(Kernel):
         state, more = f"s_{self.first}", indent + "    "
         return [
             f"{indent}if MASKED:",
-            f"{more}seen = tl.load(MASK + begin, mask=own, other=0.0).to(tl.float32)",
+            f"{more}seen = tl.load(MASK + begin_r, mask=own_r, other=0.0).to(tl.float32)",
             f"{more}masked = {state} * seen",
-            *self.store(f"EX + ({rows})", "masked", more, seen=True),
-            *self.store(f"OUT + ({rows})", state, more),
+            *self.store(f"EX + ({rows})", "masked", more, "R", seen=True),
+            *self.store(f"OUT + ({rows})", state, more, "R"),
             f"{indent}else:",
-            *self.store(f"EX + ({rows})", state, more, seen=True),
+            *self.store(f"EX + ({rows})", state, more, "R", seen=True),
         ]
 
     def _inputs(self, known: dict[str, str], indent: str) -> list[str]:
         """What a step takes from outside."""
-        gates, states, lines = self.cell.gates, self.cell.states, []
+        gates, lines = self.cell.gates, []
         for number, gate in enumerate(gates):
             place = f"X + (at * {len(gates)} + {number})"
             lines.append(self.load(f"x.{gate}", place, known, indent))
-        for number, state in enumerate(states if self.plan.variant.keep else ()):
-            place = f"KEEP + (at * {len(states)} + {number})"
-            lines.append(self.load(f"keep.{state}", place, known, indent))
+        if self.plan.variant.keep:
+            lines += self.load_keep(self.cell.states, known, indent)
         return lines
 
     def _products(self, known: dict[str, str]) -> list[str]:
         """The recurrent products of a step, the late ones last."""
         plan, lines = self.plan, []
         products = self.products()
+        if plan.variant.projected:
+            products.pop()
         if plan.direct:
             direct = products.pop(0)
-            lines += direct.lines("(source * H)", _IN)
+            lines += direct.lines("(source * R)", _IN)
             lines += direct.apart([f"u_{g}" for g in plan.direct], _IN)
         for gate in plan.direct:
             lines += self._bias(gate, f"u_{gate}")

@@ -33,10 +33,12 @@ _CALLS = {
     "sign": "tl.where({0} > 0.0, 1.0, tl.where({0} < 0.0, -1.0, 0.0))",
 }  # fmt: skip
 
+_WHERE = {"H": ("unit", "here"), "R": ("spot", "here_r")}
+
 SIZES = ("T", "B", "clip")
 CONSTANTS = (
-    "H", "REAL", "BB", "BH", "NU", "DIRECTIONS", "HELD", "SAVE", "MASKED", "BIASED", "BEGUN",
-    "ENDED", "RAGGED", "PRECISION", "PATIENCE",
+    "H", "R", "REAL", "REAL_R", "BB", "BH", "BR", "NU", "DIRECTIONS", "HELD", "SAVE", "MASKED",
+    "BIASED", "BEGUN", "ENDED", "RAGGED", "PRECISION", "PATIENCE",
 )  # fmt: skip
 
 
@@ -115,10 +117,22 @@ class Kernel:
             "        steps = T",
             "    own = (place < B)[:, None] & (unit < H)[None, :]",
             "    begin = (pd * B + row)[:, None] * H + unit[None, :]",
+            *self._spots(),
             "    front = (B + 0).to(tl.int64) * DIRECTIONS",
             "    counter = COUNTERS + (pd * tl.num_programs(1) + pb) * 32",
             "    met, shared, lost = 0, 0, (steps < 0).to(tl.int32)",
             "    bound = clip",
+        ]
+
+    def _spots(self) -> list[str]:
+        """What a program owns of the first state: its units, unless that is projected."""
+        if not self.plan.variant.projected:
+            return ["    spot, real_r, own_r, begin_r = unit, real, own, begin"]
+        return [
+            "    spot = pu * BR + tl.arange(0, BR)",
+            "    real_r = (spot < REAL_R)[None, :]",
+            "    own_r = (place < B)[:, None] & (spot < R)[None, :]",
+            "    begin_r = (pd * B + row)[:, None] * R + spot[None, :]",
         ]
 
     def _held(self) -> list[str]:
@@ -154,27 +168,57 @@ class Kernel:
             known[f"v.{vector}"] = f"v_{vector}"
         return lines
 
-    def load(self, name: str, place: str, known: dict[str, str], indent: str) -> str:
+    def load(
+        self, name: str, place: str, known: dict[str, str], indent: str, over: str = "H"
+    ) -> str:
         """Load a tile of this program's rows and units, by the places of the rows."""
         variable = name.replace(".", "_")
         known[name] = variable
+        unit, here = _WHERE[over]
         return (
-            f"{indent}{variable} = tl.load({place}[:, None] * H + unit[None, :], mask=here,"
-            " other=0.0).to(tl.float32)"
+            f"{indent}{variable} = tl.load({place}[:, None] * {over} + {unit}[None, :],"
+            f" mask={here}, other=0.0).to(tl.float32)"
         )
 
-    def store(self, place: str, value: str, indent: str, *, seen: bool = False) -> list[str]:
+    def store(
+        self, place: str, value: str, indent: str, over: str = "H", *, seen: bool = False
+    ) -> list[str]:
         """Store such a tile; what the others see must be numbers, and 0 beyond the last unit."""
-        lines = []
+        lines, (unit, here) = [], _WHERE[over]
         if seen:
+            real, count = ("real", "REAL") if over == "H" else ("real_r", "REAL_R")
             lines += [
                 f"{indent}handed = tl.where({value} == {value}, {value}, float('nan'))",
-                f"{indent}if REAL < H:",
-                f"{indent}    handed = tl.where(real, handed, 0.0)",
+                f"{indent}if {count} < {over}:",
+                f"{indent}    handed = tl.where({real}, handed, 0.0)",
             ]
             value = "handed"
-        lines.append(f"{indent}tl.store({place}[:, None] * H + unit[None, :], {value}, mask=here)")
+        address = f"{place}[:, None] * {over} + {unit}[None, :]"
+        return [*lines, f"{indent}tl.store({address}, {value}, mask={here})"]
+
+    def first_value(self, name: str, place: str, own: str, given: str) -> str:
+        """What a value begins with: what is given, or 0.
+
+        By a load in either case, under a condition that the compiler cannot know, so that the
+        value is laid out as a loaded one.
+        """
+        some = f"{own} & (place < (B if {given} else -B))[:, None]"
+        return f"    {name} = tl.load({place}, mask={some}, other=0.0).to(tl.float32)"
+
+    def load_keep(self, states: Sequence[str], known: dict[str, str], indent: str) -> list[str]:
+        """Load the shares of states that stay; that of the first has an array of its own."""
+        lines = []
+        for state in states:
+            if state == self.first:
+                lines.append(self.load(f"keep.{state}", "KEEP_R + at", known, indent, "R"))
+                continue
+            place = f"KEEP + (at * {len(self.others)} + {self.others.index(state)})"
+            lines.append(self.load(f"keep.{state}", place, known, indent))
         return lines
+
+    def of(self, state: str) -> tuple[str, str, str]:
+        """What a state is over, the mask of what is owned of it, and where it begins."""
+        return ("R", "own_r", "begin_r") if state == self.first else ("H", "own", "begin")
 
     def arrive(self, indent: str) -> list[str]:
         """Say that what the others need is stored."""
@@ -198,20 +242,21 @@ class Kernel:
 
         Rows that are over, or have not begun, are looked for where the longest one lies.
         """
+        projected = self.plan.variant.projected
         return [
             f"{indent}if RAGGED:",
             f"{indent}    alive = ({step} < count) & ({step} + count >= count)",
             f"{indent}    now = tl.where(pd == 1, count - 1 - ({step}), {step})",
             f"{indent}    at = (row * T + tl.where(alive, now, 0)) * DIRECTIONS + pd",
             f"{indent}    here = own & alive[:, None]",
+            f"{indent}    here_r = {'own_r & alive[:, None]' if projected else 'here'}",
             f"{indent}    ahead = tl.where(pd == 1, steps - 1 - ({step}), {step})",
             f"{indent}    where = tl.where(alive, at, (lead * T + ahead) * DIRECTIONS + pd)",
             f"{indent}else:",
             f"{indent}    now = tl.minimum(tl.maximum({step}, 0), T - 1)",
             f"{indent}    now = tl.where(pd == 1, T - 1 - now, now)",
             f"{indent}    at = (row * T + now) * DIRECTIONS + pd",
-            f"{indent}    here = own",
-            f"{indent}    where = at",
+            f"{indent}    here, here_r, where = own, own_r, at",
         ]
 
 

@@ -12,6 +12,7 @@ class Form:
 
     Args:
         size: Width of the arrays over units.
+        state: Width of those over the first state, which differs where that is projected.
         chunk: Columns of an operand that a product takes at a time.
         split: Into how many parts a chunk is cut that warps multiply side by side; their results
             are added. 1 for none, which suits many rows.
@@ -24,6 +25,7 @@ class Form:
     """
 
     size: int
+    state: int
     chunk: int
     split: int = 1
     pack: int = 0
@@ -54,16 +56,21 @@ class Product:
         width: Its columns.
         gates: The numbers of the gates whose matrices are multiplied.
         all_gates: How many gates the weights have.
+        weights: The array of the matrices, (directions, gates, rows, columns).
+        shape: What the rows and columns of one are over: "H" units or "R" of the first state.
         turned: Whether the operand has the gates' gradients side by side, and the matrix is turned;
             otherwise the gates are side by side in the result.
     """
 
     def __init__(
         self, form: Form, label: str, array: str, width: int, gates: Sequence[int],
-        all_gates: int, *, turned: bool,
+        all_gates: int, *, turned: bool, weights: str = "W", shape: str = "HR",
     ) -> None:  # fmt: skip
         self.form, self.label, self.array, self.width = form, label, array, width
         self.gates, self.all_gates, self.turned = list(gates), all_gates, turned
+        self.weights, self.height, self.stride = weights, shape[0], shape[1]
+        self.over = self.stride if turned else self.height  # what the result is over
+        self.tile = f"B{self.over}"
         self.parts = form.parts if turned and len(self.gates) > 1 else 1
         self.mine = width // self.parts  # columns of this program
         # What is side by side in the result: gates, or the units of programs that share it. Gates
@@ -85,15 +92,18 @@ class Product:
     def _chunk(self, c: int, indent: str) -> list[str]:
         """Load a chunk of it (split, columns, units * gates)."""
         form, count = self.form, len(self.gates)
-        lines = [f"{indent}column = tl.arange(0, BH * {self.across})"]
+        lines = [f"{indent}column = tl.arange(0, {self.tile} * {self.across})"]
         if self.turned or self.apart_from_start:
             first = f"pu // {self.parts} * {self.parts}" if self.parts > 1 else "pu"
-            lines += [f"{indent}which = {first} * BH + column", f"{indent}kept = which < H"]
+            lines += [
+                f"{indent}which = {first} * {self.tile} + column",
+                f"{indent}kept = which < {self.over}",
+            ]
         else:
             lines += [
-                f"{indent}which, gate = pu * BH + column // {self.across}, column % {self.across}",
-                f"{indent}gate = {_chosen('gate', self.gates)}",
-                f"{indent}kept = (which < H) & (column % {self.across} < {count})",
+                f"{indent}which = pu * {self.tile} + column // {self.across}",
+                f"{indent}gate = {_chosen(f'(column % {self.across})', self.gates)}",
+                f"{indent}kept = (which < {self.over}) & (column % {self.across} < {count})",
             ]
         if form.split > 1:
             part = form.chunk // form.split
@@ -106,18 +116,19 @@ class Product:
             k, last = f"tl.arange(0, {form.chunk})[:, None]", "[None, :]"
         lines.append(f"{indent}k = {self._begin(c)} + {k}")
         name, mask = f"w_{self.label}", f"mask=(k < {self.width}) & kept{last}, other=0.0"
-        first = f"pd * {self.all_gates}"
+        first, height, stride = f"pd * {self.all_gates}", self.height, self.stride
         if self.apart_from_start:
             for gate in self.gates:
-                address = f"(({first} + {gate}) * H + which{last}) * H + k"
-                lines.append(f"{indent}{name}_{gate}_{c} = tl.load(W + {address}, {mask})")
+                address = f"(({first} + {gate}) * {height} + which{last}) * {stride} + k"
+                place = f"{self.weights} + {address}"
+                lines.append(f"{indent}{name}_{gate}_{c} = tl.load({place}, {mask})")
             return lines
         if self.turned:
-            lines.append(f"{indent}gate = {_chosen('(k // H)', self.gates)}")
-            address = f"(({first} + gate) * H + k % H) * H + which{last}"
+            lines.append(f"{indent}gate = {_chosen(f'(k // {height})', self.gates)}")
+            address = f"(({first} + gate) * {height} + k % {height}) * {stride} + which{last}"
         else:
-            address = f"(({first} + gate{last}) * H + which{last}) * H + k"
-        return [*lines, f"{indent}{name}_{c} = tl.load(W + {address}, {mask})"]
+            address = f"(({first} + gate{last}) * {height} + which{last}) * {stride} + k"
+        return [*lines, f"{indent}{name}_{c} = tl.load({self.weights} + {address}, {mask})"]
 
     # -- a step ----------------------------------------------------------------------------------
 
@@ -187,7 +198,7 @@ class Product:
     def _added(self, indent: str) -> list[str]:
         """Add what the warps found, and take the gates apart."""
         name, parts, gates = self.label, _bits(self.form.split), _bits(self.across)
-        first = ["2"] * parts + ["BB", "BH"] + ["2"] * gates
+        first = ["2"] * parts + ["BB", self.tile] + ["2"] * gates
         lines = [f"{indent}{name} = tl.reshape({name}, ({', '.join(first)}))"]
         if parts:
             order = [*range(parts, len(first)), *range(parts)]
@@ -201,20 +212,22 @@ class Product:
 
     def _shared(self, indent: str) -> list[str]:
         """Hand the other programs of a product their units' sums, and add up one's own."""
-        name, parts, tile = self.label, self.parts, f"BB * BH * {self.parts}"
+        name, parts, tile = self.label, self.parts, f"BB * {self.tile} * {self.parts}"
         slot = "((back % 2 * DIRECTIONS + pd) * tl.num_programs(1) + pb) * NU"
         slot += f" + pu // {parts} * {parts}"
-        inner = "tl.arange(0, BB)[:, None] * BH"
-        columns = f"tl.arange(0, BH * {parts})[None, :]"
+        inner = f"tl.arange(0, BB)[:, None] * {self.tile}"
+        columns = f"tl.arange(0, {self.tile} * {parts})[None, :]"
         lines = [
             f"{indent}slot = PARTIAL + ({slot}) * ({tile})",
-            f"{indent}tl.store(slot + pu % {parts} * ({tile}) + {columns} // BH * (BB * BH)"
-            f" + {inner} + {columns} % BH, {name})",
+            f"{indent}place_of = {columns} // {self.tile} * (BB * {self.tile}) + {inner}",
+            f"{indent}place_of += {columns} % {self.tile}",
+            f"{indent}tl.store(slot + pu % {parts} * ({tile}) + place_of, {name})",
             f"{indent}shared += 1",
             f"{indent}arrive(group)",
             f"{indent}lost = wait(group, FLAG, shared * {parts}, lost, PATIENCE)",
         ]
-        own = f"slot + pu % {parts} * (BB * BH) + {inner} + tl.arange(0, BH)[None, :]"
+        own = f"slot + pu % {parts} * (BB * {self.tile}) + {inner}"
+        own += f" + tl.arange(0, {self.tile})[None, :]"
         for j in range(parts):
             start = f"{name} = " if not j else f"{name} += "
             lines.append(f"{indent}{start}tl.load({own} + {j} * ({tile}), cache_modifier='.cg')")
