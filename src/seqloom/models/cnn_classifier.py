@@ -84,8 +84,8 @@ class CNNClassifier(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
     ) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
-        B, T = x.shape[:2]
         inputs = self.input(x, lengths).mT  # (B, D, T)
+        B, _, T = inputs.shape
         if lengths is None:
             lengths = torch.full((B,), T, device=x.device)
         activation = ACTIVATIONS[self.config.activation]

@@ -124,8 +124,8 @@ class JointAttention(nn.Module):
         How much a word counted is the weight it has in the pooling, if that is an attention; else
         the mean of its column over all heads and words.
         """
-        B, T = x.shape[:2]
         states = self.rnn(self.input(x, lengths), lengths).outputs  # (B, T, D)
+        B, T, _ = states.shape
         if lengths is None:
             lengths = torch.full((B,), T, device=x.device)
         real = lengths_to_mask(lengths, T)  # (B, T)

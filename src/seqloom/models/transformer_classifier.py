@@ -114,14 +114,13 @@ class TransformerClassifier(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
     ) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
-        config, T = self.config, x.shape[1]
-        y: Tensor = self.input(x, lengths)
+        config, y = self.config, self.input(x, lengths)
         if config.vocab_size:
             y = y * math.sqrt(config.embed_size)
         if self.projection is not None:
             y = self.projection(y)
         if config.positions == "sinusoidal":
-            places = torch.arange(T, device=x.device)[None]
+            places = torch.arange(y.shape[1], device=x.device)[None]
             y = y + sinusoids(places, config.hidden_size).to(y.dtype)
         y = functional.dropout(y, config.block_dropout, self.training)
         for block in self.blocks:

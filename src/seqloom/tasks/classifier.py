@@ -228,8 +228,10 @@ class Classifier(Estimator):
         self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
         self.classes_, self._terms = data.classes, data.terms
         self._set_input(data.terms, data.pipeline, data.train.features.width)
-        count = len(data.train.targets)
-        self.provenance_ = origin(X, valid, training, examples=count, **learned.history)
+        facts = {"examples": len(data.train.targets), **learned.history}
+        if isinstance(self.vectors, str | PathLike):
+            facts["vectors"] = str(self.vectors)
+        self.provenance_ = origin(X, valid, training, **facts)
         if "mistakes" in self.metrics_:
             self.separable_ = self.metrics_["mistakes"] == 0
         if place is not None and runtime.is_main:

@@ -190,9 +190,15 @@ class SupervisedObjective:
             yield make_batch(self.train.features, index, target=self.train.targets[index])
 
     def loss(self, model: nn.Module, batch: Batch) -> Any:
-        """The loss of a batch, with its share of the penalty."""
+        """The loss of a batch, with its share of the penalty.
+
+        Of several processes, one may have no example of a small batch.
+        """
         from seqloom.training import LossOutput
 
+        if not len(batch):
+            weights = [weight for weight in model.parameters() if weight.requires_grad]
+            return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
         if self.goal.constrain is not None:
             self.goal.constrain(model)
         output = run_model(model, batch)
