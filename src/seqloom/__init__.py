@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqloom.tasks.classifier import Classifier as Classifier
+    from seqloom.tasks.embedder import Embedder as Embedder
     from seqloom.tasks.language_model import LanguageModel as LanguageModel
     from seqloom.tasks.loading import load as load
     from seqloom.tasks.mixing import mix as mix
@@ -18,10 +19,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Classifier", "LanguageModel", "Regressor", "__version__", "load", "mix", "with_cache"]
+__all__ = [
+    "Classifier",
+    "Embedder",
+    "LanguageModel",
+    "Regressor",
+    "__version__",
+    "load",
+    "mix",
+    "with_cache",
+]
 
 _PLACES = {
     "Classifier": "seqloom.tasks.classifier:Classifier",
+    "Embedder": "seqloom.tasks.embedder:Embedder",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
     "Regressor": "seqloom.tasks.regressor:Regressor",
     "load": "seqloom.tasks.loading:load",

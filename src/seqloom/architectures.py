@@ -239,6 +239,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "seqloom.models.logistic_curve:LogisticCurve",
         _NEURAL,
     ),
+    Architecture(
+        "embed",
+        "word2vec",
+        "skip-gram and CBOW word vectors (Mikolov 2013)",
+        "seqloom.word2vec.config:Word2VecConfig",
+        "seqloom.word2vec.model:Word2Vec",
+        is_counted=True,
+    ),
 )
 
 # What is made of fitted models, not fitted to text; `seqloom list` does not show them.
@@ -265,6 +273,7 @@ TASKS: dict[str, str] = {
     "lm": "seqloom.tasks.language_model:LanguageModel",
     "classify": "seqloom.tasks.classifier:Classifier",
     "regress": "seqloom.tasks.regressor:Regressor",
+    "embed": "seqloom.tasks.embedder:Embedder",
 }
 
 

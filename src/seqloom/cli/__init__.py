@@ -19,6 +19,7 @@ from seqloom.cli import (
     data,
     demo,
     doctor,
+    embed,
     filtering,
     listing,
     mix,
@@ -61,6 +62,7 @@ app.command("bench")(bench.run)
 app.command("filter", epilog=filtering.EXAMPLES)(filtering.run)
 app.add_typer(data.app, name="data")
 app.add_typer(ngram.app, name="ngram")
+app.add_typer(embed.app, name="embed")
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,9 +4,11 @@ from seqloom.metrics.classification import accuracy, confusion_matrix, f1_scores
 from seqloom.metrics.likelihood import bits_per, perplexity
 from seqloom.metrics.regression import mean_squared_error, r_squared
 from seqloom.metrics.relations import score_relations
+from seqloom.metrics.similarity import analogy_answers, spearman
 
 __all__ = [
     "accuracy",
+    "analogy_answers",
     "bits_per",
     "confusion_matrix",
     "f1_scores",
@@ -14,4 +16,5 @@ __all__ = [
     "perplexity",
     "r_squared",
     "score_relations",
+    "spearman",
 ]

@@ -98,7 +98,8 @@ class Word2Vec:
         if not work.run(tell):
             raise DataError(
                 "word vectors need sentences of at least 2 known words, got none in "
-                f"{len(offsets) - 1:,} sentences of {len(ids):,} tokens"
+                f"{len(offsets) - 1:,} sentences of {len(ids):,} tokens; give longer ones, or "
+                "sample=0 to leave no frequent word out"
             )
         size = config.vector_size
         return cls(config, vectors[:, :size].copy(), output[:, :size].copy())
@@ -109,7 +110,7 @@ class Word2Vec:
 
 
 def first_vectors(config: Word2VecConfig, words: int) -> tuple[Rows, Rows]:
-    """The tables before training: uniform in (-1, 1) / 2D, and zero for what is predicted.
+    """The tables before training: uniform in (-1, 1) / D, and zero for what is predicted.
 
     Rows are as wide as the next multiple of `ALIGNED`, zero beyond the vector's size.
     """
@@ -119,7 +120,7 @@ def first_vectors(config: Word2VecConfig, words: int) -> tuple[Rows, Rows]:
     chance = np.random.default_rng(config.seed)
     for start in range(0, words, PIECE):
         drawn = chance.random((min(PIECE, words - start), size), np.float32)
-        vectors[start : start + PIECE, :size] = (drawn - np.float32(0.5)) / np.float32(size)
+        vectors[start : start + PIECE, :size] = (2 * drawn - 1) / np.float32(size)
     return vectors, _aligned(words - config.is_hierarchical, width)
 
 
