@@ -168,7 +168,7 @@ def _columns(job: Job, tiles: Tiles) -> int:
     """Columns of matrix that a program has of the direct product."""
     if job.turned:
         return tiles.units * tiles.parts * (job.direct > 0)
-    return tiles.units * (job.across if tiles.looks else job.direct)
+    return tiles.units * job.across
 
 
 def _held(job: Job, tiles: Tiles, room: int) -> int:

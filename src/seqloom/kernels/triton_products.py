@@ -73,12 +73,8 @@ class Product:
         self.tile = f"B{self.over}"
         self.parts = form.parts if turned and len(self.gates) > 1 else 1
         self.mine = width // self.parts  # columns of this program
-        # What is side by side in the result: gates, or the units of programs that share it. Gates
-        # whose number is no power of 2 are multiplied one by one, so that no room is wasted.
-        self.apart_from_start = not turned and not form.pack and power(len(gates)) != len(gates)
+        # What is side by side in the result: gates, or the units of programs that share it.
         self.across = self.parts if turned else power(len(self.gates))
-        if self.apart_from_start:
-            self.across = 1
 
     # -- the matrix ------------------------------------------------------------------------------
 
@@ -93,7 +89,7 @@ class Product:
         """Load a chunk of it (split, columns, units * gates)."""
         form, count = self.form, len(self.gates)
         lines = [f"{indent}column = tl.arange(0, {self.tile} * {self.across})"]
-        if self.turned or self.apart_from_start:
+        if self.turned:
             first = f"pu // {self.parts} * {self.parts}" if self.parts > 1 else "pu"
             lines += [
                 f"{indent}which = {first} * {self.tile} + column",
@@ -117,12 +113,6 @@ class Product:
         lines.append(f"{indent}k = {self._begin(c)} + {k}")
         name, mask = f"w_{self.label}", f"mask=(k < {self.width}) & kept{last}, other=0.0"
         first, height, stride = f"pd * {self.all_gates}", self.height, self.stride
-        if self.apart_from_start:
-            for gate in self.gates:
-                address = f"(({first} + {gate}) * {height} + which{last}) * {stride} + k"
-                place = f"{self.weights} + {address}"
-                lines.append(f"{indent}{name}_{gate}_{c} = tl.load({place}, {mask})")
-            return lines
         if self.turned:
             lines.append(f"{indent}gate = {_chosen(f'(k // {height})', self.gates)}")
             address = f"(({first} + gate) * {height} + k % {height}) * {stride} + which{last}"
@@ -145,7 +135,7 @@ class Product:
             lines += self._multiplied(c, indent)
         if self.parts > 1:
             return [*lines, *self._shared(indent)]
-        return lines if self.apart_from_start else [*lines, *self._added(indent)]
+        return [*lines, *self._added(indent)]
 
     def _fetched(self, c: int, rows: str, indent: str) -> list[str]:
         """A chunk of the operand, and of the matrix if that is not held."""
@@ -188,11 +178,10 @@ class Product:
                 f"tl.permute(tl.reshape(o_{c}, (BB, {form.split}, {form.chunk // form.split})),"
                 " (1, 0, 2))"
             )
-        names = [f"{label}_{g}" for g in self.gates] if self.apart_from_start else [label]
+        sum_before = f" {label}," if c else ""
         return [
-            f"{indent}{name} = tl.dot({operand}, w_{name}_{c},{f' {name},' if c else ''}"
+            f"{indent}{label} = tl.dot({operand}, w_{label}_{c},{sum_before}"
             " input_precision=PRECISION)"
-            for name in names
         ]
 
     def _added(self, indent: str) -> list[str]:
@@ -235,9 +224,6 @@ class Product:
 
     def apart(self, names: Sequence[str], indent: str) -> list[str]:
         """Give each gate of the result a name."""
-        if self.apart_from_start:
-            pairs = zip(names, self.gates, strict=True)
-            return [f"{indent}{name} = {self.label}_{gate}" for name, gate in pairs]
         lines, pieces = [], [self.label]
         for level in range(_bits(self.across)):
             new = []
