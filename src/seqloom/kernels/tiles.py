@@ -160,7 +160,8 @@ def _cut(job: Job, rows: int, units: int, warps: int) -> list[Tiles]:
         for chunk in (64, 128, 256):
             if chunk <= power(job.width // parts):
                 tiles = Tiles(rows, units, warps, chunk, looks=False, parts=parts)
-                found.append(replace(tiles, held=_held(job, tiles, 2 * rows * chunk * job.item)))
+                room = max(2 * rows * chunk * job.item, rows * units * max(parts, job.across) * 4)
+                found.append(replace(tiles, held=_held(job, tiles, room)))
     return found
 
 
