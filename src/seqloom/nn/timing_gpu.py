@@ -64,7 +64,8 @@ def tune_tiles(say: Callable[[str], None], dtype: torch.dtype) -> Iterator[dict[
             x = torch.randn(batch, STEPS, size, device="cuda", dtype=dtype)
             forward, both = (job for _, job in _jobs(layer, x, lambda y: y.outputs))
             for option, run in (("tiles", forward), ("back_tiles", both)):
-                shape, backward = (batch, STEPS, 1, size), option == "back_tiles"
+                shape = gpu.Shape(batch, STEPS, 1, size, size, size, size)
+                backward = option == "back_tiles"
                 job = gpu.job_of(plan, shape, dtype.itemsize, backward=backward)
                 best = _best(job, processors, option, run)
                 if best is None:
