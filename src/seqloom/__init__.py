@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seqloom.tasks.mixing import mix as mix
     from seqloom.tasks.neural_cache import with_cache as with_cache
     from seqloom.tasks.regressor import Regressor as Regressor
+    from seqloom.tasks.relation_classifier import RelationClassifier as RelationClassifier
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ __all__ = [
     "Embedder",
     "LanguageModel",
     "Regressor",
+    "RelationClassifier",
     "__version__",
     "load",
     "mix",
@@ -35,6 +37,7 @@ _PLACES = {
     "Embedder": "seqloom.tasks.embedder:Embedder",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
     "Regressor": "seqloom.tasks.regressor:Regressor",
+    "RelationClassifier": "seqloom.tasks.relation_classifier:RelationClassifier",
     "load": "seqloom.tasks.loading:load",
     "mix": "seqloom.tasks.mixing:mix",
     "with_cache": "seqloom.tasks.neural_cache:with_cache",

@@ -27,6 +27,7 @@ from seqloom.cli import (
     pack,
     parse,
     prepare,
+    relate,
     train,
     use,
 )
@@ -50,6 +51,7 @@ app.command("predict")(use.predict)
 app.command("score")(use.score)
 app.command("generate")(use.generate)
 app.command("parse")(parse.run)
+app.command("relate", epilog=relate.EXAMPLES)(relate.run)
 app.command("fill")(use.fill)
 app.command("rescore", epilog=use.NBEST)(use.rescore)
 app.command("mix")(mix.run)

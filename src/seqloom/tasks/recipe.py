@@ -16,6 +16,7 @@ from seqloom.data.inputs import FieldNames, read_input
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.estimator import merge
 from seqloom.tasks.loading import task_class
+from seqloom.tasks.relation_text import open_relations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,8 @@ def open_data(task: str, source: str, fields: Mapping[str, Any]) -> tuple[Any, .
         return read_numbers(source, target=names.target)
     if not fields:
         return (source,)
+    if task == "relate":
+        return (open_relations(source, names),)
     return (read_input(source, "labeled" if task == "classify" else "text", names=names),)
 
 

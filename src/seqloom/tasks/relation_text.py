@@ -1,0 +1,191 @@
+"""Sentences with two marked entities as words: the markers are words among the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.data.datasets import dataset_names
+from seqloom.data.examples import Relation
+from seqloom.data.inputs import PACKED, TABLES, FieldNames, read_input
+from seqloom.data.relations import (
+    MARKERS,
+    Marked,
+    check_spans,
+    parse_marked,
+    read_marked,
+    read_relations,
+)
+from seqloom.errors import DataError, InputError
+from seqloom.text import TextPipeline
+
+
+class MarkedWords(NamedTuple):
+    """A sentence as a model reads it.
+
+    Args:
+        words: Its words, with <e1>, </e1>, <e2> and </e2> among them.
+        spans: Where each word stands in the text without markers, as (start, end); of a marker,
+            the place it stood at, twice.
+    """
+
+    words: list[str]
+    spans: list[tuple[int, int]]
+
+
+def marked_words(pipeline: TextPipeline, sentence: Marked) -> MarkedWords:
+    """Tokenize a sentence around its entities, so that no word crosses the edge of one.
+
+    Args:
+        pipeline: How text becomes words.
+        sentence: The text and the spans of its entities.
+
+    Raises:
+        InputError: If the text has a marker for a word.
+
+    Examples:
+        >>> sentence = parse_marked("A <e1>tea</e1><e2>pot</e2>.")
+        >>> marked_words(TextPipeline(), sentence).words
+        ['A', '<e1>', 'tea', '</e1>', '<e2>', 'pot', '</e2>', '.']
+    """
+    text, first, second = sentence
+    edges = sorted([(*first, MARKERS[0], MARKERS[1]), (*second, MARKERS[2], MARKERS[3])])
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+
+    def read(start: int, end: int) -> None:
+        piece = text[start:end]
+        if not piece.strip():
+            return
+        found = pipeline(piece)
+        for word in found.words:
+            if word in MARKERS:
+                raise InputError(f"a text must not have a marker for a word, got {word!r}")
+        words.extend(found.words)
+        spans.extend((start + a, start + b) for a, b in found.spans)
+
+    end = 0
+    for start, stop, opening, closing in edges:
+        read(end, start)
+        words.append(opening)
+        spans.append((start, start))
+        read(start, stop)
+        words.append(closing)
+        spans.append((stop, stop))
+        end = stop
+    read(end, len(text))
+    return MarkedWords(words, spans)
+
+
+def as_marked(item: Any, number: int = 0) -> Marked:
+    """Return a sentence given as a marked text, a `Relation` or (text, first, second)."""
+    try:
+        if isinstance(item, str):
+            return parse_marked(item)
+        if isinstance(item, Relation):
+            item = (item.text, item.first, item.second)
+        if isinstance(item, tuple) and len(item) == 3 and isinstance(item[0], str):
+            check_spans(*item)
+            return Marked(*item)
+    except InputError as problem:
+        raise InputError(f"sentence {number}: {problem.message}") from None
+    raise InputError(
+        f"sentence {number} must be a text with <e1> </e1> <e2> </e2>, a Relation or (text, first, "
+        f"second), got {item!r}"
+    )
+
+
+def read_sentences(x: Any, y: Any = None) -> tuple[list[Marked], list[str] | None]:
+    """Return sentences from anywhere, and their labels if they have some.
+
+    Args:
+        x: A file (SemEval's format, or a table with columns text and label), "NAME:SPLIT", or a
+            list of `Relation`s, of marked texts or of (text, first, second).
+        y: Their labels, unless `x` brings them.
+
+    Raises:
+        InputError: If something of it is no sentence with two entities, or the labels do not fit.
+    """
+    if isinstance(x, str | PathLike):
+        x = open_relations(x)
+    items = list(x) if isinstance(x, Iterable) else [x]
+    if not items:
+        raise InputError("there must be at least one sentence, got none")
+    labels = [item.label for item in items if isinstance(item, Relation)]
+    sentences = [as_marked(item, number) for number, item in enumerate(items)]
+    if labels and y is not None:
+        raise InputError("labels must be given once, got Relations and y as well")
+    if labels and len(labels) != len(items):
+        raise InputError(
+            f"all sentences must be Relations or none, got {len(labels)} of {len(items)}"
+        )
+    if y is None:
+        return sentences, labels or None
+    given = list(y)
+    if len(given) != len(items) or not all(isinstance(label, str) for label in given):
+        raise InputError(
+            f"y must be one text a sentence, got {len(given)} labels for {len(items)} sentences"
+        )
+    return sentences, given
+
+
+def open_relations(source: str | PathLike[str], names: FieldNames | None = None) -> Iterable[Any]:
+    """Open a file of relations or a named data set.
+
+    Args:
+        source: A table (.csv, .tsv, .jsonl, .parquet) with columns text and label, a file in the
+            format of SemEval-2010 Task 8, or "NAME:SPLIT".
+        names: How the columns of a table are called.
+
+    Raises:
+        DataError: If the data set holds no relations.
+    """
+    names = names or FieldNames()
+    name = fspath(source)
+    if not Path(name).exists() and name.partition(":")[0] in dataset_names():
+        found = list(read_input(name, "text"))
+        if not isinstance(found[0], Relation):
+            raise DataError(
+                f"must hold sentences with two entities, got {type(found[0]).__name__}", name
+            )
+        return found
+    suffixes = [s.lower() for s in Path(name).suffixes if s not in PACKED]
+    if suffixes and suffixes[-1] in TABLES:
+        return read_marked(name, text=names.text, label=names.label)
+    return read_relations(name)
+
+
+@dataclass(frozen=True)
+class LabeledSentences:
+    """Tokenized sentences, markers among their words, and their labels."""
+
+    words: list[list[str]]
+    labels: list[str]
+
+    def part(self, index: NDArray[np.int64]) -> LabeledSentences:
+        """Return the sentences at these places."""
+        return LabeledSentences([self.words[i] for i in index], [self.labels[i] for i in index])
+
+
+def read_labeled_sentences(x: Any, y: Any, pipeline: TextPipeline, what: str) -> LabeledSentences:
+    """Read sentences from anywhere, with their labels.
+
+    Args:
+        x: As `read_sentences` takes them.
+        y: Their labels, unless `x` brings them.
+        pipeline: How text becomes words.
+        what: What the data is for, for messages.
+
+    Raises:
+        InputError: If they have no labels, or as `read_sentences`.
+    """
+    sentences, labels = read_sentences(x, y)
+    if labels is None:
+        raise InputError(f"the {what} data must have a label a sentence, got none; give y")
+    return LabeledSentences([marked_words(pipeline, each).words for each in sentences], labels)

@@ -1,0 +1,195 @@
+"""Training a relation classifier: the loss of its scores, and the official score to choose by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from seqloom.config import to_dict
+from seqloom.data.features import Vectors
+from seqloom.errors import ConfigError
+from seqloom.metrics.relations import score_relations
+from seqloom.tasks.classifier_training import _goal as class_goal
+from seqloom.tasks.classifier_training import hold_out
+from seqloom.tasks.directory import TRAINING
+from seqloom.tasks.fitting import Learned, RunSettings
+from seqloom.tasks.labels import class_labels, numbered
+from seqloom.tasks.pretrained import open_vectors
+from seqloom.tasks.relation_text import LabeledSentences
+from seqloom.tasks.relation_words import (
+    begin_with,
+    choose_words,
+    extend_words,
+    finish,
+    relation_examples,
+)
+from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
+from seqloom.tasks.text_features import TermLimits
+from seqloom.text import Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.tasks.relation_classifier import RelationClassifier
+    from seqloom.training import TrainConfig
+
+METRIC = "macro_f1"
+
+
+def set_apart(
+    whole: LabeledSentences, share: float, seed: int
+) -> tuple[LabeledSentences, LabeledSentences | None]:
+    """Return what to learn from and what to choose on, None if that would be nothing."""
+    labels = np.array(whole.labels)
+    targets = numbered(labels, class_labels(labels), "training")
+    kept, apart = split_by_seed(targets, share, seed)
+    return whole.part(kept), whole.part(apart) if len(apart) else None
+
+
+def split_by_seed(
+    targets: NDArray[np.int64], share: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of the examples to learn from and of those to choose on.
+
+    A share of every class is set apart, the same one for the same seed.
+    """
+    places = Vectors(np.arange(len(targets), dtype=np.float64)[:, None])
+    kept, apart = hold_out(Examples(places, targets), share, seed)
+    nothing = np.zeros(0, np.int64)
+    return _places(kept), nothing if apart is None else _places(apart)
+
+
+def _places(examples: Examples) -> NDArray[np.int64]:
+    assert isinstance(examples.features, Vectors)
+    return examples.features.x[:, 0].astype(np.int64)
+
+
+def without_validation(training: TrainConfig, *, asked: bool) -> TrainConfig:
+    """Return the settings of the loop where there is nothing to validate on.
+
+    Args:
+        training: The settings.
+        asked: Whether the patience in them is the user's wish.
+
+    Raises:
+        ConfigError: If something that was asked for needs validation.
+    """
+    if not training.needs_validation:
+        return training
+    changed = replace(training, patience=None)
+    if asked or changed.needs_validation:
+        raise ConfigError(
+            "training.patience and schedule 'plateau' need validation data, got none; give valid "
+            "or raise valid_share"
+        )
+    return changed
+
+
+class FittedRelations(NamedTuple):
+    """What training gives.
+
+    Args:
+        model: The network, on the CPU.
+        vocabulary: Its words.
+        classes: Its labels.
+        metrics: What it reached.
+        history: How it went.
+    """
+
+    model: Any
+    vocabulary: Vocabulary
+    classes: NDArray[Any]
+    metrics: dict[str, Any]
+    history: dict[str, Any]
+
+
+def learn_relations(
+    owner: RelationClassifier,
+    train: LabeledSentences,
+    valid: LabeledSentences | None,
+    limits: TermLimits,
+    run: RunSettings,
+) -> FittedRelations:
+    """Train a new network; it ends with the weights of the best official score on `valid`.
+
+    Args:
+        owner: Whose settings count; it is not changed.
+        train: The training data.
+        valid: The validation data, if there is any.
+        limits: Which words of the training data are kept.
+        run: The settings of the loop and where it runs.
+    """
+    classes = class_labels(np.array(train.labels))
+    vectors = None if owner.vectors is None else open_vectors(owner.vectors)
+    others = [] if valid is None or not owner.unseen_vectors else valid.words
+    words = choose_words(train.words, limits, others, vectors)
+    sizes = {"vocab_size": len(words), "input_size": 0, "output_size": len(classes)}
+    if vectors is not None and not owner.sets("embed_size"):
+        sizes["embed_size"] = vectors.size
+    config = owner.build_config(**sizes)
+    facts = {
+        "model": to_dict(config),
+        "examples": len(train.words),
+        "classes": classes.tolist(),
+        "vocabulary": words.hash,
+        "positions": [owner.position_size, owner.max_distance],
+    }
+    examples = relation_examples(train, words, classes, "training")
+    checked = None if valid is None else relation_examples(valid, words, classes, "validation")
+    seed, history = run.training.seed, {}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = owner.build_network(config)
+        if vectors is not None:
+            share = begin_with(model, words, vectors, tuned=owner.tune_vectors, seed=seed)
+            history["words_with_vectors"] = share
+        goal = _goal_of(model, owner, classes)
+        learned = _run(model, examples, checked, goal, replace(run, facts=facts))
+    finish(model)
+    if vectors is not None and owner.unseen_vectors:
+        words = extend_words(model, words, vectors)
+    model.eval()
+    return FittedRelations(model, words, classes, learned.metrics, {**history, **learned.history})
+
+
+def _goal_of(model: nn.Module, owner: RelationClassifier, classes: NDArray[Any]) -> Goal:
+    def metrics(scores: NDArray[Any], targets: NDArray[Any]) -> dict[str, float]:
+        predicted, actual = classes[scores.argmax(axis=1)], classes[targets]
+        report = score_relations(predicted.tolist(), actual.tolist(), other=owner.other)
+        return {METRIC: report.macro_f1, "accuracy": report.directed.accuracy}
+
+    return replace(class_goal(model, owner.arch, None, multilabel=False), metrics=metrics)
+
+
+def _run(
+    model: nn.Module, train: Examples, valid: Examples | None, goal: Goal, settings: RunSettings
+) -> Learned:
+    from seqloom.training import train as run
+    from seqloom.training.report import Silent
+
+    training, place = settings.training, settings.place
+    batches = replace(training.batch, seed=training.batch.seed + training.seed)
+    objective = SupervisedObjective(train, valid, goal, batches)
+    objective.metric, objective.higher_is_better = METRIC, True
+    result = run(
+        model,
+        objective,
+        training,
+        place and place / TRAINING,
+        resume=settings.resume,
+        facts=settings.facts,
+        callbacks=settings.callbacks,
+        display=Silent() if place is None else None,
+    )
+    model.cpu()
+    if goal.constrain is not None:
+        goal.constrain(model)
+    history = {
+        "updates": result.steps,
+        "epochs": result.epochs,
+        "seconds": round(result.seconds, 1),
+    }
+    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)

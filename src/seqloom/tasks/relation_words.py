@@ -1,0 +1,116 @@
+"""The words of a relation classifier, and the vectors they come with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from seqloom.data.relations import MARKERS
+from seqloom.nn.held import release_rows
+from seqloom.tasks.classifier_sequences import WordSequences
+from seqloom.tasks.labels import numbered
+from seqloom.tasks.pretrained import embedding_matrix, put_vectors
+from seqloom.tasks.relation_text import LabeledSentences
+from seqloom.tasks.sequences import Sequences
+from seqloom.tasks.supervised_objective import Examples
+from seqloom.tasks.text_features import TermLimits
+from seqloom.text import Specials, Vocabulary
+from seqloom.text.vectors import WordVectors
+
+SPECIALS = Specials(bos="", eos="", more=MARKERS)  # padding 0, unknown word 1, markers 2 to 5
+MARKER_IDS = (2, 3, 4, 5)
+
+
+def choose_words(
+    train: Iterable[Sequence[str]],
+    limits: TermLimits,
+    others: Iterable[Sequence[str]] = (),
+    vectors: WordVectors | None = None,
+) -> Vocabulary:
+    """Return the words a model knows: those of the training data, and others that have a vector.
+
+    Args:
+        train: The tokenized training data.
+        limits: Which of its words are kept.
+        others: Further sentences, such as the validation data.
+        vectors: Word vectors; a word of `others` that is among them is known by its vector, as it
+            will be in use.
+    """
+    counts = Counter(word for words in train for word in words)
+    vocabulary = Vocabulary.build(
+        {word: count for word, count in counts.items() if word not in MARKERS},
+        min_count=limits.min_count,
+        max_size=limits.max_size,
+        specials=SPECIALS,
+    )
+    if vectors is None:
+        return vocabulary
+    new = dict.fromkeys(
+        word for words in others for word in words if word not in vocabulary and word in vectors
+    )
+    return _with_words(vocabulary, [*new])
+
+
+def begin_with(
+    model: Any, vocabulary: Vocabulary, vectors: WordVectors, *, tuned: bool, seed: int
+) -> float:
+    """Give a new model word vectors; return the share of its words that have one.
+
+    Args:
+        model: The model.
+        vocabulary: Its words.
+        vectors: The vectors.
+        tuned: Whether they are trained; those of the markers and of words without one always are.
+        seed: Of the vectors of words without one.
+    """
+    given = embedding_matrix(vocabulary, vectors, model.config.embed_size, seed)
+    put_vectors(model.input.embedding, given, frozen=not tuned)
+    return float(given.found.mean())
+
+
+def extend_words(model: Any, vocabulary: Vocabulary, vectors: WordVectors) -> Vocabulary:
+    """Let a trained model know every word that has a vector; return its new vocabulary.
+
+    What it says of sentences of words it knew does not change. It is as if all vectors had been in
+    its table from the beginning: a word that does not occur in training is not moved by it.
+    """
+    new = [word for word in vectors.words if word not in vocabulary]
+    extended = _with_words(vocabulary, new)
+    old = model.input.embedding.weight.detach()
+    rows = torch.from_numpy(vectors.select(new)[0].astype("float32"))
+    weight = torch.cat([old, rows.to(old)])
+    model.input.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
+    model.config = replace(model.config, vocab_size=len(extended))
+    return extended
+
+
+def finish(model: Any) -> None:
+    """Make a plain table of word vectors of one that had some held."""
+    release_rows(model.input.embedding)
+
+
+def word_sequences(words: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Sequences:
+    """Return the ids of tokenized sentences."""
+    return WordSequences(vocabulary, None)(words)
+
+
+def relation_examples(
+    given: LabeledSentences, vocabulary: Vocabulary, classes: NDArray[Any], what: str
+) -> Examples:
+    """Return labeled sentences as what a model learns from."""
+    targets = numbered(np.array(given.labels), classes, what)
+    return Examples(word_sequences(given.words, vocabulary), targets)
+
+
+def _with_words(vocabulary: Vocabulary, new: list[str]) -> Vocabulary:
+    if not new:
+        return vocabulary
+    known = vocabulary.words[len(SPECIALS.names()) :]
+    return Vocabulary([*known, *new], specials=SPECIALS)
