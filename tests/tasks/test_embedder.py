@@ -248,7 +248,7 @@ def test_what_does_not_belong_is_refused(tmp_path):
         Embedder(vector_sze=3)
     with pytest.raises(NotFittedError, match="has not been fitted"):
         Embedder().nearest("cat")
-    with pytest.raises(DataError, match="got none in 9 sentences of 27 tokens.*sample=0"):
+    with pytest.raises(DataError, match=r"got none in 9 sentences of 27 tokens.*sample=0"):
         Embedder(sample=1e-9, threads=1).fit(["a b c"] * 9)
     with pytest.raises(DataError, match="at least 2 words that occur often enough, got 0"):
         Embedder().fit(["a b c"], out=tmp_path / "m")

@@ -115,7 +115,7 @@ class Embedder(Estimator):
         try:
             with working_folder(place and place / TRAINING) as folder:
                 data = prepared_text(train, folder / "train", limits)
-                known, rows = _most_frequent(data, limits)
+                known, rows = most_frequent(data, limits)
                 model = load_model_class(self.architecture).fit(
                     config,
                     data.data.sequences["ids"].flat,
@@ -242,7 +242,7 @@ class Embedder(Estimator):
         return model
 
 
-def _most_frequent(
+def most_frequent(
     data: PreparedData, limits: PrepareConfig
 ) -> tuple[Vocabulary, NDArray[np.int32]]:
     """The words of a text that are frequent enough, by falling count, and the row of each id."""
