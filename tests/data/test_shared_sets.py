@@ -39,6 +39,8 @@ COUNTS = [
     ("ptb", "test", None, 3_761, {"words": 78_669, "words and line ends": 82_430}),
     ("wikitext-2", "train", None, 36_718, {"words and line ends": 2_088_628}),
     ("wikitext-2", "valid", None, 3_760, {"words and line ends": 217_646}),
+    ("wikitext-2", "train", "plain", 23_767, {}),
+    ("wikitext-2", "valid", "plain", 2_461, {}),
     ("brown", "all", None, 57_340, {"tokens": 1_161_192}),  # as NLTK's book counts them
     ("brown", "all", "text", 57_340, {}),
     ("brown", "train", "text", 35_523, {}),

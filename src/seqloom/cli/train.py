@@ -93,7 +93,8 @@ def reproduce(
             row |= {f"test_{name}": value for name, value in tested.items()}
         if plan.target is not None:
             row["to reach"] = plan.target.value
-            reached = row.get(f"test_{plan.target.metric}")
+            metric = plan.target.metric  # on the validation data where there is no test data
+            reached = row.get(f"test_{metric}", row.get(f"valid_{metric}"))
             if reached is not None:
                 row["reached"] = plan.target.is_met(reached)
         results.append({**row, "minutes": model.provenance_["seconds"] / 60})

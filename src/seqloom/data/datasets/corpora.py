@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from seqloom.data.datasets.archives import Member, iter_members
 from seqloom.data.examples import LabeledText, TaggedTokens, Text, TextPair
-from seqloom.data.lines import read_parallel
+from seqloom.data.lines import read_parallel, read_text
 from seqloom.data.problems import OnError, Problems, Records, shown
 from seqloom.data.rows import Row, read_rows
 from seqloom.data.sources import read_lines
@@ -20,6 +20,7 @@ from seqloom.files import Source, open_bytes
 In = TypeVar("In")
 Out = TypeVar("Out")
 
+_WIKITEXT_JOINT = re.compile(r" @([-.,])@ ")
 _BROWN_TEXT = re.compile(r"c[a-r]\d\d")
 _PKU_ENTITY_END = re.compile(r"\][A-Za-z]+$")
 
@@ -118,6 +119,15 @@ def read_poems(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
     """Read JSON lines with `paragraphs`: a text a poem, a line a verse."""
     rows = read_rows(path, format="jsonl", on_error=on_error)
     return _made_of(rows, lambda row: Text("\n".join(_strings(row, "paragraphs"))))
+
+
+def read_wikitext(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
+    """Read WikiText as text: `state @-@ of @-@ the @-@ art` becomes `state-of-the-art`."""
+
+    def make(line: Text) -> Text:
+        return Text(_WIKITEXT_JOINT.sub(r"\1", line.text).strip())
+
+    return _made_of(read_text(path, strip=True, on_error=on_error), make)
 
 
 def read_brown(path: Source, *, on_error: OnError = "raise") -> Records[TaggedTokens]:

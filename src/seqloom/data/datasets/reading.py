@@ -24,6 +24,7 @@ from seqloom.errors import DataError
 READERS: dict[str, Callable[..., Records[Any]]] = {
     "analogies": corpora.read_analogies,
     "brown": corpora.read_brown,
+    "wikitext": corpora.read_wikitext,
     "conllu": read_conllu,
     "first-target": corpora.read_first_target,
     "label-by-file": corpora.read_label_by_file,
