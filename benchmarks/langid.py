@@ -79,7 +79,7 @@ def main():
     train, valid, test = (snippets(part) for part in ("train", "valid", "test"))
     tests = {n: snippets("test", n) for n in options.lengths}
     ways = {
-        f"naive Bayes, {n}-grams": (lambda n=n: naive_bayes(n, train, valid)) for n in (1, 3, 5)
+        f"naive Bayes, {n}-grams": (lambda n=n: naive_bayes(n, train, valid)) for n in options.bayes
     }
     ways |= {a: (lambda a=a: network(a, options.epochs, train, valid)) for a in options.arch}
     print(f"{len(train[0]):,} / {len(valid[0]):,} / {len(test[0]):,} snippets of 20 characters")

@@ -381,3 +381,19 @@ def test_fields_of_a_table_can_be_named(tmp_path):
     plan = read_recipe({**recipe, "data": {"train": str(place), "fields": fields}})
     (found,) = open_data("relate", plan.data.train, plan.data.fields)
     assert [(x.text, x.label, relation_name(x.label)) for x in found] == [("a b", "x", "x")]
+
+
+def test_scikit_learns_tools_take_it():
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    base = pytest.importorskip("sklearn.base")
+    data = sentences(60)
+    texts, labels = [mark(x.text, x.first, x.second) for x in data], [x.label for x in data]
+    model = RelationClassifier(
+        "cnn", num_maps=4, embed_size=5, position_size=2, valid_share=0, training=FAST
+    )
+    copy = base.clone(model)
+    assert copy.get_params() == model.get_params()
+    found = model_selection.cross_val_score(copy, texts, labels, cv=3)
+    assert found.shape == (3,)
+    fitted = copy.fit(texts, labels)
+    assert fitted.score(texts, labels) == fitted.evaluate(texts, labels)["macro_f1"]

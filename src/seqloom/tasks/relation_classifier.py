@@ -34,6 +34,7 @@ from seqloom.tasks.relation_text import (
 )
 from seqloom.tasks.relation_training import learn_relations, set_apart, without_validation
 from seqloom.tasks.relation_words import MARKER_IDS, word_sequences
+from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
 from seqloom.tasks.text_features import TermLimits
 from seqloom.text import TextConfig, TextPipeline, Vocabulary
@@ -318,6 +319,13 @@ class RelationClassifier(Estimator):
         """
         report = self.report(data, y)
         return {**report.metrics(), "examples": float(report.directed.examples)}
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return the official score, from 0 to 1."""
+        return self.report(X, y).macro_f1
+
+    def __sklearn_tags__(self) -> Any:
+        return estimator_tags("classifier", strings=True)
 
     # -- saving ----------------------------------------------------------------------------------
 
