@@ -34,6 +34,7 @@ ALLOWED = {
     "ngram": {"errors", "files", "compiled"},
     "grammar": {"errors", "compiled", "text", "data"},
     "word2vec": {"errors", "compiled", "kernels"},
+    "extract": {"errors", "compiled", "text"},
     "decoding": {"errors"},
     "kernels": {"errors", "files", "compiled"},
     "nn": {"errors", "kernels"},
@@ -42,9 +43,9 @@ ALLOWED = {
     "training": {"errors", "files", "config", "data", "figures"},
     "tasks": BASE
     | {"text", "data", "ngram", "grammar", "models", "nn", "decoding", "metrics", "training"}
-    | {"word2vec"},
+    | {"extract", "word2vec"},
     "cli": BASE
-    | {"resources", "figures", "ngram", "grammar", "text", "data", "metrics", "tasks"}
+    | {"resources", "figures", "ngram", "grammar", "extract", "text", "data", "metrics", "tasks"}
     | {"kernels", "nn"},
 }
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seqloom.tasks.neural_cache import with_cache as with_cache
     from seqloom.tasks.regressor import Regressor as Regressor
     from seqloom.tasks.relation_classifier import RelationClassifier as RelationClassifier
+    from seqloom.tasks.summarizer import Summarizer as Summarizer
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "LanguageModel",
     "Regressor",
     "RelationClassifier",
+    "Summarizer",
     "__version__",
     "load",
     "mix",
@@ -38,6 +40,7 @@ _PLACES = {
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
     "Regressor": "seqloom.tasks.regressor:Regressor",
     "RelationClassifier": "seqloom.tasks.relation_classifier:RelationClassifier",
+    "Summarizer": "seqloom.tasks.summarizer:Summarizer",
     "load": "seqloom.tasks.loading:load",
     "mix": "seqloom.tasks.mixing:mix",
     "with_cache": "seqloom.tasks.neural_cache:with_cache",

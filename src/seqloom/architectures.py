@@ -295,6 +295,46 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "seqloom.word2vec.model:Word2Vec",
         is_counted=True,
     ),
+    Architecture(
+        "summarize",
+        "textrank",
+        "random walk over sentences with common words (Mihalcea and Tarau 2004)",
+        "seqloom.extract.config:TextRankConfig",
+        "seqloom.extract.scorers:TextRank",
+        is_counted=True,
+    ),
+    Architecture(
+        "summarize",
+        "lexrank",
+        "random walk over sentences of high cosine (Erkan and Radev 2004)",
+        "seqloom.extract.config:LexRankConfig",
+        "seqloom.extract.scorers:LexRank",
+        is_counted=True,
+    ),
+    Architecture(
+        "summarize",
+        "tfidf",
+        "rarity of a sentence's words",
+        "seqloom.extract.config:TfidfConfig",
+        "seqloom.extract.scorers:Tfidf",
+        is_counted=True,
+    ),
+    Architecture(
+        "summarize",
+        "lead",
+        "the first sentences",
+        "seqloom.extract.config:LeadConfig",
+        "seqloom.extract.scorers:Lead",
+        is_counted=True,
+    ),
+    Architecture(
+        "summarize",
+        "features",
+        "weighted sum of features of a sentence (Edmundson 1969)",
+        "seqloom.extract.config:FeaturesConfig",
+        "seqloom.extract.scorers:Features",
+        is_counted=True,
+    ),
 )
 
 # What is made of fitted models, not fitted to text; `seqloom list` does not show them.
@@ -321,8 +361,9 @@ TASKS: dict[str, str] = {
     "lm": "seqloom.tasks.language_model:LanguageModel",
     "classify": "seqloom.tasks.classifier:Classifier",
     "regress": "seqloom.tasks.regressor:Regressor",
-    "relate": "seqloom.tasks.relation_classifier:RelationClassifier",
     "embed": "seqloom.tasks.embedder:Embedder",
+    "relate": "seqloom.tasks.relation_classifier:RelationClassifier",
+    "summarize": "seqloom.tasks.summarizer:Summarizer",
 }
 
 

@@ -56,7 +56,7 @@ def compile_folder() -> str | None:
     """Where compiled code is kept: a folder a state of the package, as callees may change too."""
     state = hashlib.sha256()
     package = Path(__file__).parent
-    rooms = ("grammar", "kernels", "ngram", "word2vec")
+    rooms = ("extract", "grammar", "kernels", "ngram", "word2vec")
     sources = [source for room in rooms for source in package.glob(f"{room}/*.py")]
     for source in [Path(__file__), *sorted(sources)]:
         stat = source.stat()

@@ -28,6 +28,7 @@ from seqloom.cli import (
     parse,
     prepare,
     relate,
+    summarize,
     train,
     use,
 )
@@ -51,6 +52,7 @@ app.command("predict")(use.predict)
 app.command("score")(use.score)
 app.command("generate")(use.generate)
 app.command("parse")(parse.run)
+app.command("summarize", epilog=summarize.EXAMPLES)(summarize.run)
 app.command("relate", epilog=relate.EXAMPLES)(relate.run)
 app.command("fill")(use.fill)
 app.command("rescore", epilog=use.NBEST)(use.rescore)

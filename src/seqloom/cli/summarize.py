@@ -1,0 +1,96 @@
+"""`seqloom summarize`: the best sentences of a text."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.output import JsonOption, print_rows
+
+EXAMPLES = (
+    "Examples: seqloom summarize article.txt --sentences 3; "
+    "seqloom summarize page.html --words 100 --highlight; cat notes.md | seqloom summarize --json"
+)
+
+
+def run(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Files of text, Markdown or HTML, summarized together; - or none for stdin."
+        ),
+    ] = None,
+    arch: Annotated[
+        str, typer.Option(help="textrank, lexrank, tfidf, lead or features.")
+    ] = "textrank",
+    model: Annotated[str | None, typer.Option(help="A fitted model directory instead.")] = None,
+    sentences: Annotated[int | None, typer.Option(help="At most so many sentences.")] = None,
+    words: Annotated[int | None, typer.Option(help="At most so many words.")] = None,
+    characters: Annotated[int | None, typer.Option(help="At most so many characters.")] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="At most this share of the sentences.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Only sentences scoring so many times the mean.")
+    ] = None,
+    diversity: Annotated[
+        float, typer.Option(help="How much likeness to sentences already chosen counts, 0 to 1.")
+    ] = 0.0,
+    query: Annotated[str | None, typer.Option(help="What the summary should be about.")] = None,
+    language: Annotated[str, typer.Option(help="auto, en or zh.")] = "auto",
+    markup: Annotated[str, typer.Option(help="auto, text, markdown or html.")] = "auto",
+    keywords: Annotated[int, typer.Option(help="Print so many keywords instead.")] = 0,
+    highlight: Annotated[
+        bool, typer.Option("--highlight", help="Print the text with the chosen sentences marked.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the sentences that say most of what a text says, in its order.
+
+    Offsets in JSON count characters of the file as it is, markup included.
+    """
+    from seqloom import Summarizer
+    from seqloom.data.sources import read_whole
+    from seqloom.errors import ConfigError
+    from seqloom.extract import guess_markup, read_markup
+
+    names = files or ["-"]
+    sources = [read_whole(name) for name in names]
+    pages = [
+        read_markup(source, guess_markup(name, source) if markup == "auto" else markup)  # type: ignore[arg-type]
+        for name, source in zip(names, sources, strict=True)
+    ]
+    texts = [page.text for page in pages]
+    if model is not None:
+        if language != "auto":
+            raise ConfigError(f"a model has its own language, got --language {language} with one")
+        summarizer = Summarizer.load(model)
+    else:
+        summarizer = Summarizer(arch, reading={"language": language})
+    if keywords:
+        found = summarizer.keywords(texts, keywords)
+        print_rows([keyword._asdict() for keyword in found], as_json=as_json)
+        return
+    summary = summarizer.summarize(
+        texts, sentences=sentences, words=words, characters=characters, ratio=ratio,
+        threshold=threshold, diversity=diversity, query=query,
+    )  # fmt: skip
+    if as_json:
+        rows = []
+        for sentence in summary:
+            start, end = pages[sentence.document].span(sentence.start, sentence.end)
+            file = names[sentence.document]
+            rows.append({**sentence.as_row(), "start": start, "end": end, "file": file})
+        typer.echo(
+            json.dumps({"sentences": rows, "of": summary.total}, ensure_ascii=False, indent=1)
+        )
+    elif highlight:
+        # On a terminal in reverse video, else between double brackets.
+        marks = ("\x1b[7m", "\x1b[0m") if typer.get_text_stream("stdout").isatty() else ("[[", "]]")
+        for number in range(len(texts)):
+            typer.echo(summary.highlight(*marks, document=number))
+    else:
+        for sentence in summary:
+            typer.echo(" ".join(sentence.text.split()))

@@ -1,0 +1,172 @@
+"""Which sentences make the summary: a limit, a query, and no two that say the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.errors import ConfigError, InputError
+from seqloom.extract import loops
+from seqloom.extract.reading import Document, Reader
+from seqloom.extract.table import TermTable
+
+Floats = NDArray[np.float64]
+DEFAULT_SENTENCES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length:
+    """How long a summary may be; all limits that are given hold.
+
+    Args:
+        sentences: At most so many sentences; 5 if no limit is given.
+        words: At most so many words, punctuation not counted.
+        characters: At most so many characters, those between sentences not counted.
+        ratio: At most this share of the sentences, but at least one.
+        threshold: Only sentences whose score is at least so many times the mean.
+    """
+
+    sentences: int | None = None
+    words: int | None = None
+    characters: int | None = None
+    ratio: float | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("sentences", "words", "characters"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
+                raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if self.ratio is not None and not 0 < self.ratio <= 1:
+            raise ConfigError(f"ratio must lie in (0, 1], got {self.ratio!r}")
+        if self.threshold is not None and not 0 <= self.threshold < math.inf:
+            raise ConfigError(f"threshold must not be negative, got {self.threshold!r}")
+        if self.words is not None and self.characters is not None:
+            raise ConfigError(
+                "words and characters must not both be given, got "
+                f"words={self.words} and characters={self.characters}; choose one"
+            )
+
+    def count(self, available: int) -> int:
+        """How many of so many sentences may be chosen."""
+        given = (self.words, self.characters, self.ratio, self.threshold)
+        most = available
+        if self.sentences is not None:
+            most = min(most, self.sentences)
+        elif all(value is None for value in given):
+            most = min(most, DEFAULT_SENTENCES)
+        if self.ratio is not None:
+            most = min(most, max(1, round(self.ratio * available)))
+        return most
+
+
+def choose(
+    document: Document,
+    scores: Floats,
+    length: Length,
+    reader: Reader,
+    diversity: float = 0.0,
+) -> list[int]:
+    r"""Return the numbers of the sentences chosen, in the order of the text.
+
+    The best is taken first, then the next best that still fits; of equal ones the earlier. A
+    sentence that repeats another word for word is never taken. With `diversity` $\delta$ the next
+    is the one of the highest
+
+    $$(1 - \delta) \frac{S_i}{\max S} - \delta \max_{j \text{ chosen}} \cos(s_i, s_j)$$
+
+    Paper: Carbonell and Goldstein (1998), "The Use of MMR, Diversity-Based Reranking for Reordering
+    Documents and Producing Summaries"; $\delta$ is their $1 - \lambda$.
+
+    Args:
+        document: What was read.
+        scores: The score of each sentence.
+        length: The limits.
+        reader: What counts words.
+        diversity: From 0, the scores alone, to 1, unlikeness alone.
+    """
+    if not 0 <= diversity <= 1:
+        raise ConfigError(f"diversity must lie between 0 and 1, got {diversity!r}")
+    allowed = _first_copies(document)
+    if length.threshold is not None:
+        allowed &= scores >= length.threshold * scores.mean()
+    count = length.count(len(document))
+    budget = length.words or length.characters or 0
+    if diversity:
+        sizes = np.zeros(len(document), np.int64)
+        if budget:
+            sizes = np.array([_size(document, i, length, reader) for i in range(len(document))])
+        table = TermTable(document)
+        highest = scores.max(initial=0.0)
+        scaled = scores / highest if highest > 0 else scores
+        chosen = loops.choose_diverse(
+            scaled,
+            allowed,
+            sizes,
+            budget or np.iinfo(np.int64).max,
+            count,
+            float(diversity),
+            table.rows,
+            table.terms,
+            table.vectors,
+            *table.postings,
+        )
+        return sorted(map(int, chosen))
+    ranked = np.argsort(-scores, kind="stable")
+    ranked = ranked[allowed[ranked]]
+    if not budget:
+        return sorted(map(int, ranked[:count]))
+    found: list[int] = []
+    left = budget
+    for i in map(int, ranked):
+        if len(found) == count or left <= 0:
+            break
+        size = _size(document, i, length, reader)
+        if size <= left:
+            found.append(i)
+            left -= size
+    return sorted(found)
+
+
+def _size(document: Document, index: int, length: Length, reader: Reader) -> int:
+    text = document.text(index)
+    return len(reader.words(text)) if length.words is not None else len(text)
+
+
+def _first_copies(document: Document) -> NDArray[np.bool_]:
+    """Mark the sentences that do not repeat an earlier one word for word."""
+    seen: set[str] = set()
+    allowed = np.ones(len(document), np.bool_)
+    for i in range(len(document)):
+        text = document.text(i)
+        if text in seen:
+            allowed[i] = False
+        seen.add(text)
+    return allowed
+
+
+def steer(document: Document, scores: Floats, query: str, reader: Reader, weight: float) -> Floats:
+    r"""Mix scores with the likeness to a query: $(1 - w) \frac{S_i}{\max S} + w \cos(s_i, q)$.
+
+    Raises:
+        InputError: If no term of the query occurs in the text.
+    """
+    if not 0 <= weight <= 1:
+        raise ConfigError(f"query_weight must lie between 0 and 1, got {weight!r}")
+    numbers = {term: i for i, term in enumerate(document.terms)}
+    table = TermTable(document)
+    wanted = np.zeros(len(document.terms))
+    for term in reader.terms(query):
+        if term in numbers:
+            wanted[numbers[term]] += max(table.idf[numbers[term]], 1e-9)
+    if not wanted.any():
+        raise InputError(
+            f"a query must share a word with the text, stop words not counted, got {query[:60]!r}; "
+            "ask in words of the text, or leave the query out"
+        )
+    highest = scores.max(initial=0.0)
+    scaled = scores / highest if highest > 0 else scores
+    return (1 - weight) * scaled + weight * table.cosines_with(wanted)
