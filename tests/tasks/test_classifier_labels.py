@@ -302,6 +302,8 @@ def test_calibration_needs_validation_data_and_probabilities():
         ConfigError, match=r"calibrate=True and .* need validation data, got valid="
     ):
         Classifier("softmax", calibrate=True).fit(TEXTS, LABELS)
+    with pytest.raises(InputError, match="name labels of the training data, got 'x'"):
+        Classifier("logistic", multilabel=True, threshold={"x": 0.1}).fit(TOPICS, SETS)
     with pytest.raises(ConfigError, match="gives no probabilities, got calibrate=True"):
         Classifier("perceptron", calibrate=True).fit(TEXTS, LABELS)
     assert "ece" not in Classifier("perceptron").fit(["a", "b"], [0, 1]).evaluate(["a"], [0])

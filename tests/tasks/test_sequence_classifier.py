@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,8 @@ from seqloom.tasks.classifier_sequences import CutTextWarning
 from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective, all_scores
 from seqloom.text import WordVectors
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 # The order of the words decides, not which words there are.
 TEXTS = ["good not bad", "bad not good", "so good not so bad", "so bad not so good"] * 8
@@ -262,6 +266,16 @@ def test_learns_sequences_of_vectors(arch, tmp_path):
         model.predict(["good"])
 
 
+def test_the_units_of_vectors_do_not_matter(tmp_path):
+    x, y = some_sequences()
+    units, offset = np.array([1e4, 1e-4, 1.0]), np.array([5e4, 0.0, -3.0])
+    strange = [one * units + offset for one in x]
+    plain, model = make("brnn").fit(x, y), make("brnn").fit(strange, y)
+    np.testing.assert_allclose(model.predict_proba(strange), plain.predict_proba(x), atol=0.02)
+    loaded = seqloom.load(model.save(tmp_path / "model"))
+    assert loaded.predict_proba(strange).tolist() == model.predict_proba(strange).tolist()
+
+
 @pytest.mark.parametrize(
     ("x", "message"),
     [
@@ -399,3 +413,15 @@ def test_wrong_settings_are_refused(arch, options, message):
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="at least two classes to tell apart, got 1 class: 'pos'"):
         make("cnn").fit(TEXTS, ["pos"] * len(TEXTS))
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
+    page = (REPOSITORY / "docs" / "classification.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 3
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in (blocks[0], blocks[2], blocks[1]):  # the picture is of the first one's text
+        exec(block, names)
+    assert (tmp_path / "attention.png").stat().st_size > 1000
+    assert names["model"].predict(["money and weather"]) == [{"money", "weather"}]

@@ -17,7 +17,7 @@ from seqloom.nn.masking import lengths_to_mask
 from seqloom.nn.pooling import POOLINGS, PoolingName
 
 UNKNOWN = 1  # the id of the unknown word; 0 is padding
-INIT_RANGE = 0.25  # word vectors begin in it (Kim 2014, section 3.3)
+INIT_RANGE = 0.25  # word vectors begin in it, as in the code of Kim (2014)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class SequenceOptions:
         dropout: Share of units dropped before each layer after pooling.
         embedding_dropout: Share of the coordinates of word vectors dropped.
         word_dropout: Share of words that are read as the unknown word in training, so that it is
-            learned too; a vector is read as zeros.
+            learned too; a vector is read as the mean of all.
         max_norm: The greatest length of the weights of a class; they are shortened to it after
             each update (Hinton et al. 2012).
         l2: Times the squared weights, added to the mean loss.
@@ -100,15 +100,18 @@ class SequenceOptions:
 
 
 class SequenceInput(nn.Module):
-    """Ids to word vectors, or vectors as they are; words and coordinates are dropped in training.
+    """Ids to word vectors, or given vectors; words and coordinates are dropped in training.
 
     Paper: Iyyer et al. (2015), "Deep Unordered Composition Rivals Syntactic Methods for Text
-    Classification", ACL, section 2.2, for dropped words.
+    Classification", ACL, for dropped words.
     Differs from the paper: a dropped word is read as the unknown word.
 
     Args:
         config: The settings.
     """
+
+    mean: Tensor
+    scale: Tensor
 
     def __init__(self, config: SequenceOptions) -> None:
         super().__init__()
@@ -118,6 +121,13 @@ class SequenceInput(nn.Module):
         if config.vocab_size:
             self.embedding = nn.Embedding(config.vocab_size, config.embed_size)
             nn.init.uniform_(self.embedding.weight, -INIT_RANGE, INIT_RANGE)
+        else:
+            self.register_buffer("mean", torch.zeros(config.input_size, dtype=torch.float64))
+            self.register_buffer("scale", torch.ones(config.input_size, dtype=torch.float64))
+
+    def standardize(self, mean: Float[Tensor, " D"], scale: Float[Tensor, " D"]) -> None:
+        """Subtract a mean from every given vector and multiply by a factor, from now on."""
+        self.mean, self.scale = mean, scale
 
     def forward(
         self,
@@ -133,7 +143,8 @@ class SequenceInput(nn.Module):
         if self.embedding is not None:
             y: Tensor = self.embedding(x if dropped is None else x.masked_fill(dropped, UNKNOWN))
         else:
-            y = x if dropped is None else x.masked_fill(dropped[..., None], 0.0)
+            y = ((x - self.mean) * self.scale).to(x.dtype)
+            y = y if dropped is None else y.masked_fill(dropped[..., None], 0.0)
         y = functional.dropout(y, self.embedding_dropout, self.training)
         if lengths is not None:
             y = y.masked_fill(~lengths_to_mask(lengths, T)[..., None], 0.0)

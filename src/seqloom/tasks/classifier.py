@@ -26,6 +26,7 @@ from seqloom.tasks.classifier_explaining import explanations
 from seqloom.tasks.classifier_results import Classification
 from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
 from seqloom.tasks.classifier_settings import (
+    check_data,
     check_settings,
     make_encoder,
     model_config,
@@ -33,9 +34,10 @@ from seqloom.tasks.classifier_settings import (
     training_for,
     word_vectors,
 )
-from seqloom.tasks.classifier_text import Terms, TextSide, features_like, read_text_side
+from seqloom.tasks.classifier_storage import read_classifier, save_classifier
+from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import class_weights, learn_classes
-from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
+from seqloom.tasks.directory import StoredModel, reopen
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, Learned, RunSettings, origin, training_place
 from seqloom.tasks.labeled import Labeled, is_pair
@@ -143,6 +145,7 @@ class Classifier(Estimator):
     valid_share: float | None
     classes_: NDArray[Any]
     decision_: Decision
+    terms_: Terms | None
     n_features_in_: int
     pipeline_: TextPipeline
     features_: TextFeatures | WordSequences
@@ -219,6 +222,7 @@ class Classifier(Estimator):
         with training_place(out, resume=resume, is_main=runtime.is_main) as place:
             share = own_valid_share(self)
             data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=training.seed)
+            check_data(self, data)
             training = training_for(self, training, data.valid)
             run = RunSettings(training, place, resume, callbacks, {})
             model, learned = self._learn(data, run)
@@ -226,7 +230,7 @@ class Classifier(Estimator):
         # Only now, so that a run that failed leaves the estimator as it was.
         self._forget()
         self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
-        self.classes_, self._terms = data.classes, data.terms
+        self.classes_, self.terms_ = data.classes, data.terms
         self._set_input(data.terms, data.pipeline, data.train.features.width)
         facts = {"examples": len(data.train.targets), **learned.history}
         if isinstance(self.vectors, str | PathLike):
@@ -316,7 +320,7 @@ class Classifier(Estimator):
         return self._scores_of(self._read(x))
 
     def _scores_of(self, read: Labeled) -> NDArray[np.float64]:
-        return all_scores(self.model_, features_like(read, self._terms))
+        return all_scores(self.model_, features_like(read, self.terms_))
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the label of each example; with `multilabel` a set each, or a table of 0 and 1.
@@ -367,7 +371,7 @@ class Classifier(Estimator):
         if isinstance(texts, str):
             return self.classify([texts], explain=explain)[0]
         read = self._read(texts)
-        found = explanations(self.model_, self._terms, read) if explain else [None] * len(read.x)
+        found = explanations(self.model_, self.terms_, read) if explain else [None] * len(read.x)
         return self.decision_.classify(self._scores_of(read), found)
 
     def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -439,50 +443,15 @@ class Classifier(Estimator):
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
         self.require_fitted()
-        is_list = isinstance(self._terms, VectorSequences)
-        settings = self.decision_.settings() | {"input": "sequences" if is_list else "vectors"}
-        settings |= {"calibrate": self.calibrate, "tuned": self.threshold == "tune"}
-        settings["max_length"] = getattr(self._terms, "max_length", None)
-        files: dict[str, Any] = {}
-        if hasattr(self, "features_"):
-            side = TextSide(self.pipeline_, self.features_)
-            settings |= {"input": "text", **side.settings()}
-            files = side.files()
-        header = ModelHeader(
-            task=self.task,
-            architecture=self.arch,
-            config=to_dict(self.model_.config),
-            settings=settings,
-            metrics=self.metrics_,
-            provenance=self.provenance_,
-        )
-        return write_model(directory, header, self.model_.state_dict(), files)
+        return save_classifier(self, directory)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
         """Build the classifier a directory describes."""
-        header, settings = stored.header, stored.header.settings
-        decision = Decision.from_settings(header.architecture, settings)
-        most = settings.get("max_length")
-        own: dict[str, Any] = {
-            "multilabel": decision.multilabel,
-            "calibrate": settings.get("calibrate", False),
-            "max_length": most,
-        }
-        if decision.multilabel:
-            own["threshold"] = "tune" if settings["tuned"] else decision.named_thresholds()
-        if settings["input"] == "text":
-            side = read_text_side(stored)
-            own |= {"text": side.pipeline.config, **settings.get("features", {})}
-            model = cls(header.architecture, **own)
-            model.pipeline_, model.features_ = side
-            model._terms = side.features
-        else:
-            model = cls(header.architecture, **own)
-            model.n_features_in_ = width = header.config["input_size"]
-            is_list = settings["input"] == "sequences"
-            model._terms = VectorSequences(width, most) if is_list else None
-        model.decision_, model.classes_ = decision, decision.classes
+        values, fitted = read_classifier(stored)
+        model = cls(stored.header.architecture, **values)
+        for name, value in fitted.items():
+            setattr(model, name, value)
         model._restore(stored)
         if "mistakes" in model.metrics_:
             model.separable_ = model.metrics_["mistakes"] == 0

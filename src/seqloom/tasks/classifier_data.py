@@ -113,8 +113,8 @@ class ExampleEncoder:
             own = given.pipeline
             x, y = valid if is_pair(valid) else (valid, None)
             read = self.read(x, y, lambda: own or pipeline(), width=width)
-            targets = self.targets(read, classes, "validation")
-            checked = Examples(features_like(read, terms), targets)
+            features = features_like(read, terms)
+            checked = Examples(features, self.targets(read, classes, "validation"))
         else:
             train, checked = hold_out(train, share, seed)
         return TrainingData(classes, columns, terms, given.pipeline, train, checked)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.errors import ConfigError
 from seqloom.tasks.class_scores import Link, chosen, class_metrics, find_link
 from seqloom.tasks.classifier_calibration import calibration_error, fit_temperature
 from seqloom.tasks.classifier_multilabel import (
@@ -60,28 +59,18 @@ class Decision:
         """Choose temperature and thresholds.
 
         Args:
-            scores: Of the validation examples, if there are any.
+            scores: Of the validation examples; None where there are none, and nothing to choose.
             targets: What is true of them.
             calibrate: Whether to fit the temperature.
             threshold: Of each label, "tune", or one for all.
-
-        Raises:
-            ConfigError: If there is nothing to choose by.
         """
-        tune = self.multilabel and isinstance(threshold, str)
-        if calibrate or tune:
-            if scores is None or targets is None:
-                raise ConfigError(
-                    "calibrate=True and threshold='tune' need validation data, got valid=None; "
-                    "give some or raise valid_share"
-                )
-            if calibrate:
-                assert self.link is not None
-                self.temperature = fit_temperature(scores, targets, self.link.probabilities)
+        if calibrate:
+            assert scores is not None and targets is not None and self.link is not None
+            self.temperature = fit_temperature(scores, targets, self.link.probabilities)
         if not self.multilabel:
             return
         self.thresholds = fixed_thresholds(threshold, self.classes)
-        if tune:
+        if isinstance(threshold, str):
             assert scores is not None and targets is not None
             self.thresholds = tuned_thresholds(self.probabilities(scores), targets)
 

@@ -151,8 +151,8 @@ def tuned_thresholds(probabilities: Floats, targets: NDArray[Any]) -> Floats:
     It lies in the middle between two probabilities; where several are as good, nearest to 0.5. A
     label that does not occur keeps 0.5.
 
-    Paper: Yang (2001), "A Study on Thresholding Strategies for Text Categorization", SIGIR,
-    section 2.2 (SCut).
+    Paper: Yang (2001), "A Study on Thresholding Strategies for Text Categorization", SIGIR, where
+    it is called SCut.
     """
     found = np.full(probabilities.shape[1], THRESHOLD)
     for label, (chances, truth) in enumerate(zip(probabilities.T, targets.T, strict=True)):

@@ -10,8 +10,8 @@ from seqloom.config import from_dict, to_dict
 from seqloom.data.features import Bags, Features
 from seqloom.errors import ConfigError, InputError
 from seqloom.models.sentence_encoder import SequenceOptions
-from seqloom.tasks.classifier_data import ExampleEncoder
-from seqloom.tasks.classifier_multilabel import check_threshold
+from seqloom.tasks.classifier_data import ExampleEncoder, TrainingData
+from seqloom.tasks.classifier_multilabel import check_threshold, fixed_thresholds
 from seqloom.tasks.classifier_sequences import WordSequences
 from seqloom.tasks.classifier_text import Terms
 from seqloom.tasks.classifier_training import check_class_weight, check_perceptron
@@ -147,6 +147,23 @@ def own_valid_share(owner: Classifier) -> float:
     if owner.valid_share is not None:
         return owner.valid_share
     return float(getattr(load_config_class(owner.architecture), "VALID_SHARE", 0.0))
+
+
+def check_data(owner: Classifier, data: TrainingData) -> None:
+    """Refuse, before training, what the data makes impossible.
+
+    Raises:
+        ConfigError: If there is nothing to calibrate or choose thresholds by.
+        InputError: If a threshold is of a label that does not occur.
+    """
+    tune = owner.multilabel and owner.threshold == "tune"
+    if data.valid is None and (owner.calibrate or tune):
+        raise ConfigError(
+            "calibrate=True and threshold='tune' need validation data, got valid=None; give some "
+            "or raise valid_share"
+        )
+    if owner.multilabel:
+        fixed_thresholds(owner.threshold, data.classes)
 
 
 def training_for(owner: Classifier, training: TrainConfig, valid: Examples | None) -> TrainConfig:

@@ -25,6 +25,7 @@ from seqloom.tasks.class_scores import chosen, class_metrics, find_link
 from seqloom.tasks.classifier_multilabel import multilabel_metrics
 from seqloom.tasks.conditioning import ClassCoordinates
 from seqloom.tasks.fitting import Learned, RunSettings, run_training
+from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples, Goal, all_scores, model_input
 
 if TYPE_CHECKING:
@@ -148,6 +149,9 @@ def learn_classes(
     elif isinstance(model, MLP) and isinstance(features, Vectors):
         mean, variance = (torch.from_numpy(part) for part in features.moments())
         model.standardize(mean, diagonal_basis(variance, 0.0))
+    elif isinstance(features, Sequences) and not features.are_ids:
+        mean, variance = (torch.from_numpy(part) for part in features.moments())
+        model.input.standardize(mean, diagonal_basis(variance, 0.0))  # type: ignore[union-attr, operator]
     goal = _goal(model, arch, weights, multilabel=multilabel)
     learned = run_training(model, train, valid, goal, settings, before_epoch=before_epoch)
     if isinstance(model, Linear):
