@@ -12,7 +12,7 @@ from seqloom.errors import ConfigError, DataError, ShapeError
 from seqloom.word2vec import model as module
 from seqloom.word2vec import reference
 from seqloom.word2vec.config import Word2VecConfig
-from seqloom.word2vec.model import Word2Vec, count_ids, first_vectors, piece_state
+from seqloom.word2vec.model import Word2Vec, count_ids, first_vectors, piece_order, piece_state
 from seqloom.word2vec.tables import (
     WHOLE,
     Paths,
@@ -206,7 +206,7 @@ def test_a_run_is_its_pieces_one_after_another(monkeypatch):
     table, paths = lookups(counts, config)
     for step in range(4):
         reference.train_piece(
-            cut[step % 2],
+            cut[piece_order(9, step // 2, 2)[step % 2]],
             v,
             u,
             keep=keep_chances(counts, 0.05),
@@ -234,6 +234,13 @@ def test_several_threads_learn_the_same_neighbourhoods(monkeypatch):
     pairs = [float(unit[rows[2 * t]] @ unit[rows[2 * t + 1]]) for t in range(10)]
     apart = [float(unit[rows[2 * t]] @ unit[rows[(2 * t + 2) % 20]]) for t in range(10)]
     assert min(pairs) > 0.8 > 0.5 > max(apart)
+
+
+def test_every_epoch_takes_every_piece_in_its_own_order():
+    orders = [piece_order(3, epoch, 40).tolist() for epoch in range(3)]
+    assert all(sorted(order) == list(range(40)) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    assert orders[1] == piece_order(3, 1, 40).tolist() != piece_order(4, 1, 40).tolist()
 
 
 def test_counting_in_blocks(monkeypatch):

@@ -26,6 +26,7 @@ from seqloom.text.pipeline import TextPipeline
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import StepReport, TrainConfig
 
 Ids = NDArray[np.int32]
@@ -50,6 +51,8 @@ class FitRequest:
         resume: Whether to go on with an interrupted run in it.
         callbacks: Told how training goes.
         reverse: Whether sentences are read from right to left.
+        vectors: Word vectors a network begins with, if not its own.
+        tune_vectors: Whether those are trained further.
     """
 
     architecture: Architecture
@@ -64,6 +67,8 @@ class FitRequest:
     resume: bool
     callbacks: Sequence[Callable[[StepReport], object]]
     reverse: bool = False
+    vectors: VectorSource | None = None
+    tune_vectors: bool = True
 
     def prepared(self, folder: Path) -> tuple[PreparedData, PreparedData | None]:
         """The training and the validation text as numbers, in files under `folder`."""

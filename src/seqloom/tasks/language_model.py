@@ -32,6 +32,7 @@ from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 from seqloom.text.pipeline import Unit
 
 if TYPE_CHECKING:
+    from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import StepReport, TrainConfig
 
 VOCABULARY, SUBWORD = "vocabulary.json", "subword.json"
@@ -54,6 +55,9 @@ class LanguageModel(Estimator):
         vocabulary: `min_count` and `max_size` of the vocabulary.
         window: Tokens a step of truncated back-propagation through time.
         reverse: Whether to read sentences from right to left, each word from those after it.
+        vectors: Word vectors a network begins with: a file, a store, the name of a data set, a
+            model of task "embed", an `Embedder` or `WordVectors`; see `seqloom.tasks.pretrained`.
+        tune_vectors: Whether they are trained further; words without one are trained anyway.
         training: Settings of the loop; `batch.batch_size` is the number of parallel lanes.
         options: Settings of the architecture, such as `hidden_size` or `order`.
 
@@ -64,11 +68,21 @@ class LanguageModel(Estimator):
     """
 
     task: ClassVar[str] = "lm"
-    settings: ClassVar[tuple[str, ...]] = ("text", "vocabulary", "window", "reverse", "training")
+    settings: ClassVar[tuple[str, ...]] = (
+        "text",
+        "vocabulary",
+        "window",
+        "reverse",
+        "vectors",
+        "tune_vectors",
+        "training",
+    )
     text: TextConfig | Mapping[str, Any] | None
     vocabulary: Mapping[str, Any] | None
     window: int
     reverse: bool
+    vectors: VectorSource | None
+    tune_vectors: bool
     vocabulary_: Vocabulary
     pipeline_: TextPipeline
     engine_: LanguageEngine
@@ -81,6 +95,8 @@ class LanguageModel(Estimator):
         vocabulary: Mapping[str, Any] | None = None,
         window: int = WINDOW,
         reverse: bool = False,
+        vectors: VectorSource | None = None,
+        tune_vectors: bool = True,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -91,6 +107,8 @@ class LanguageModel(Estimator):
             vocabulary=vocabulary,
             window=window,
             reverse=reverse,
+            vectors=vectors,
+            tune_vectors=tune_vectors,
             training=training,
         )
 
@@ -115,6 +133,10 @@ class LanguageModel(Estimator):
         """
         if not isinstance(self.reverse, bool):
             raise ConfigError(f"reverse must be True or False, got {self.reverse!r}")
+        if self.vectors is not None and self.architecture.is_counted:
+            raise ConfigError(
+                f"vectors belong to networks, got them with arch={self.arch!r}; leave vectors out"
+            )
         place = None if out is None else Path(out)
         request = FitRequest(
             architecture=self.architecture,
@@ -129,6 +151,8 @@ class LanguageModel(Estimator):
             resume=resume,
             callbacks=callbacks,
             reverse=self.reverse,
+            vectors=self.vectors,
+            tune_vectors=self.tune_vectors,
         )
         fitted = engine_class(self.architecture).fit(request)
         # Only now, so that a run that failed leaves the estimator as it was.

@@ -15,6 +15,7 @@ from seqloom.config import to_dict
 from seqloom.data.prepared import PreparedData
 from seqloom.data.windows import Windows
 from seqloom.errors import ConfigError, DataError, SeqloomError
+from seqloom.nn.held import release_rows
 from seqloom.nn.masking import lengths_to_mask
 from seqloom.tasks.corpus import working_folder
 from seqloom.tasks.directory import (
@@ -38,6 +39,7 @@ from seqloom.tasks.language_engine import (
 from seqloom.tasks.language_objective import LanguageModelObjective, inform_model, stream_loss
 from seqloom.tasks.masked_language import MaskedLanguage
 from seqloom.tasks.masked_objective import MaskedObjective
+from seqloom.tasks.pretrained import embedding_matrix, put_vectors
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ class NeuralLanguage:
             provenance=provenance(
                 train=origin(request.train),
                 valid=origin(request.valid),
+                vectors=origin(request.vectors),
                 training=to_dict(training),
                 updates=result.steps,
                 epochs=result.epochs,
@@ -231,10 +234,13 @@ def _train(
         "train_tokens": len(data.data.sequences["ids"].flat),
         "valid_tokens": None if valid is None else len(valid.data.sequences["ids"].flat),
     }
+    if request.vectors is not None:
+        facts |= {"vectors": origin(request.vectors), "tune_vectors": request.tune_vectors}
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         model = load_model_class(request.architecture)(config)
         inform_model(model, data)
+        _begin_with_vectors(model, vocabulary, request, training.seed)
         sizes = {"lanes": training.batch.batch_size, "window": request.window}
         objective: Any
         if is_masked(model):
@@ -250,4 +256,18 @@ def _train(
             facts=facts,
             callbacks=request.callbacks,
         )
+    release_rows(model.embedding)
     return model, result
+
+
+def _begin_with_vectors(model: Any, vocabulary: Vocabulary, request: FitRequest, seed: int) -> None:
+    """Put the word vectors that were given into a network."""
+    if request.vectors is None:
+        return
+    if getattr(model.config, "tied", False) and not request.tune_vectors:
+        raise ConfigError(
+            "tune_vectors=False keeps word vectors as they are, got tied=True, with which the "
+            "output layer trains them; set one of them otherwise"
+        )
+    given = embedding_matrix(vocabulary, request.vectors, model.embedding.embedding_dim, seed)
+    put_vectors(model.embedding, given, frozen=not request.tune_vectors)
