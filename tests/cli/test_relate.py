@@ -33,6 +33,7 @@ def folder(tmp_path_factory):
         *("--field", "text=clause", "--field", "label=kind", "--out", place / "model"),
         *("--set", "model.hidden_size=8", "--set", "model.embed_size=8"),
         *("--set", "training.epochs=12", "--set", "training.optimizer.rate=0.02"),
+        *("--set", "training.optimizer.name=adam"),
         *("--set", "training.batch.batch_size=8", "--set", "training.device=cpu", "--json"),
     )
     assert result.returncode == 0, result.stderr

@@ -42,7 +42,7 @@ def sentences(count: int, seed: int = 0) -> list[Relation]:
 @pytest.fixture(scope="module")
 def model() -> RelationClassifier:
     """A small Att-BLSTM that has learned the sentences above."""
-    settings = {"epochs": 12, "optimizer": {"rate": 0.02}, "device": "cpu"}
+    settings = {"epochs": 12, "optimizer": {"name": "adam", "rate": 0.02}, "device": "cpu"}
     return RelationClassifier(
         "att-blstm", embed_size=12, hidden_size=8, dropout=0.1, training=settings
     ).fit(sentences(240))
@@ -97,7 +97,7 @@ def test_markers_are_words_of_every_vocabulary():
 def test_every_architecture_learns_what_relates(arch, position_size):
     settings = {
         "epochs": 15,
-        "optimizer": {"rate": 0.01},
+        "optimizer": {"name": "adam", "rate": 0.01},
         "batch": {"batch_size": 16},
         "device": "cpu",
     }
@@ -138,7 +138,12 @@ def test_the_validation_part_is_the_seeds_and_is_not_learned_from():
 
 def test_validation_metrics_are_those_of_the_weights_that_are_kept():
     data = sentences(200)
-    settings = {"epochs": 6, "seed": 5, "device": "cpu", "optimizer": {"rate": 0.01}}
+    settings = {
+        "epochs": 6,
+        "seed": 5,
+        "device": "cpu",
+        "optimizer": {"name": "adam", "rate": 0.01},
+    }
     model = RelationClassifier("cnn", embed_size=8, num_maps=4, training=settings).fit(data)
     classes = sorted({x.label for x in data})
     targets = np.array([classes.index(x.label) for x in data])
@@ -369,6 +374,27 @@ def test_the_settings_of_zhou_2016():
     assert (config.embedding_dropout, config.layer_dropout, config.dropout) == (0.3, 0.3, 0.5)
     training = model.build_training()
     assert (config.l2, training.batch.batch_size, training.optimizer.rate) == (1e-5, 10, 1.0)
+
+
+def test_the_papers_training_is_the_default():
+    training = RelationClassifier("blstm", training={"epochs": 3}).build_training()
+    assert (training.epochs, training.batch.batch_size) == (3, 10)
+    assert (training.optimizer.name, training.optimizer.rate) == ("adadelta", 1.0)
+    assert RelationClassifier("transformer").build_training().optimizer.name == "adam"
+
+
+def test_the_penalty_leaves_vectors_of_rare_words_alone():
+    """A word of the validation data has no gradient but the penalty's: Adam would move it by its
+    rate at every update, to 0.09 and less.
+    """
+    own = np.full((1, 4), 0.1, np.float32)
+    vectors = WordVectors(["zebu", *NOUNS], np.concatenate([own, np.eye(15, 4)]).astype("float32"))
+    valid = [Relation("zebu eats hay", (0, 4), (10, 13), "Other")]
+    settings = {"epochs": 3, "device": "cpu"}
+    model = RelationClassifier("att-blstm", hidden_size=4, vectors=vectors, training=settings)
+    model.fit(sentences(100), valid=valid)
+    table = model.model_.input.embedding.weight.detach().numpy()
+    np.testing.assert_allclose(table[model.vocabulary_["zebu"]], 0.1, rtol=0.01)
 
 
 def test_fields_of_a_table_can_be_named(tmp_path):

@@ -22,7 +22,7 @@ from seqloom.tasks.classifier_explaining import explanations
 from seqloom.tasks.classifier_results import Explanation
 from seqloom.tasks.classifier_sequences import WordSequences
 from seqloom.tasks.directory import ModelHeader, StoredModel, load_weights, reopen, write_model
-from seqloom.tasks.estimator import Estimator, tensor_shapes
+from seqloom.tasks.estimator import Estimator, merge, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
 from seqloom.tasks.labeled import Labeled
 from seqloom.tasks.labels import labels_from_dict, labels_to_dict
@@ -44,6 +44,14 @@ if TYPE_CHECKING:
     from seqloom.training import TrainConfig
 
 VOCABULARY = "vocabulary.json"
+TRAINING = {
+    "epochs": 60,
+    "patience": 15,
+    "batch": {"batch_size": 10, "max_waste": 0.2},
+    "optimizer": {"name": "adadelta", "rate": 1.0},
+}
+"""As Zhou et al. (2016), section 4.1. AdaDelta leaves the vectors of rare words alone, which Adam
+with a penalty in the loss brings to 0 within an epoch."""
 
 
 class RelationClassifier(Estimator):
@@ -68,7 +76,8 @@ class RelationClassifier(Estimator):
         other: The label that stands for no relation; it is not in the official score.
         valid_share: The share of the training data that chooses the weights and decides when to
             stop where `fit` is given no `valid`. It is drawn by the seed of `training`.
-        training: Settings of the loop.
+        training: Settings of the loop. What is not set is as in Zhou et al. (2016): AdaDelta at
+            rate 1.0 and batches of 10, but for "transformer".
         options: Settings of the architecture: `hidden_size`, `pooling`, `dropout`, `l2`, ...
 
     Attributes:
@@ -192,6 +201,17 @@ class RelationClassifier(Estimator):
             self.save(place)
         runtime.wait()
         return self
+
+    def build_training(self) -> TrainConfig:
+        """Return the settings of the loop: those of the papers under the user's own.
+
+        A "transformer" has those of its architecture.
+        """
+        from seqloom.training import TrainConfig
+
+        if isinstance(self.training, TrainConfig) or self.arch == "transformer":
+            return super().build_training()
+        return from_dict(TrainConfig, merge(TRAINING, self.training or {}), where="training")
 
     def _check_settings(self) -> TermLimits:
         """Refuse what can be refused before any data is read."""
