@@ -2,11 +2,15 @@
 
     pip install sumy summa rouge-score
     python benchmarks/summaries.py [--set bbc|scitldr|csl] [--examples N]
+    python benchmarks/summaries.py --articles
 
 Every system gets the same sentences (ours), without headings, and returns as many: for the BBC
 articles two fifths of them, which is what their summaries have on average; for abstracts one. The
 weights of `features` are fitted on one part of each set, and all systems are compared on another.
 Intervals are of 1,000 bootstrap samples of the test part; those of differences are paired.
+
+`--articles` shows one sentence each of ten articles of the People's Daily: of those of 8 to 30
+sentences, in the order of the file, the first of each tenth part.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ import numpy as np
 
 from seqloom import Summarizer
 from seqloom.data.datasets import open_dataset
+from seqloom.data.datasets.store import dataset_file
 from seqloom.extract import Reader, split_units
+from seqloom.files import open_bytes
 from seqloom.metrics.bootstrap import paired_bootstrap
 from seqloom.metrics.rouge import MEASURES, rouge
 
@@ -238,11 +244,38 @@ def interval(values: list[float]) -> str:
     return f"{100 * array.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
+def newspaper() -> list[str]:
+    """The articles of the People's Daily as they were typed, paragraphs a line, title first."""
+    found: list[list[str]] = [[]]
+    with open_bytes(dataset_file("pd199801", "199801.txt")) as stream:
+        for line in stream.read().decode().split("\n"):
+            words = [re.sub(r"\]\S*$", "", word.lstrip("[")) for word in line.split()]
+            if words:
+                found[-1].append("".join(word.rpartition("/")[0] for word in words))
+            elif found[-1]:
+                found.append([])
+    return ["\n".join(lines) for lines in found if lines]
+
+
+def show_articles(count: int = 10) -> None:
+    model = Summarizer("textrank")
+    kept = [text for text in newspaper() if 8 <= len(sentences_of(text)) <= 30]
+    print(f"{len(kept)} articles of 8 to 30 sentences\n\n| title | sentence | of |\n|---|---|---|")
+    for text in [kept[i * len(kept) // count] for i in range(count)]:
+        summary = model.summarize(text, sentences=1)
+        title = text.partition("\n")[0]
+        print(f"| {title} | {summary.text} | {summary[0].index + 1} of {summary.total} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--set", choices=SETS, default="bbc")
     parser.add_argument("--examples", type=int, default=400)
+    parser.add_argument("--articles", action="store_true")
     arguments = parser.parse_args()
+    if arguments.articles:
+        show_articles()
+        return
     measure(arguments.set, arguments.examples)
 
 

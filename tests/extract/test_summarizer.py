@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from itertools import pairwise
 
@@ -349,6 +350,26 @@ def test_saved_and_loaded_it_is_the_same(arch, tmp_path):
     (tmp_path / "m" / "learned.json").write_text("{}")
     with pytest.raises(DataError, match="cut"):
         load(tmp_path / "m")
+
+
+def test_the_command_line_fits_one_too(tmp_path):
+    from typer.testing import CliRunner
+
+    from seqloom.cli import app
+
+    lines = [json.dumps({"source": a, "target": b}) for a, b in examples(6, 12)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    arguments = ["--task", "summarize", "--arch", "features", "--train"]
+    result = CliRunner().invoke(
+        app, ["train", *arguments, str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "m")]
+    )
+    assert result.exit_code == 0, result.output
+    expected = Summarizer("features").fit(examples(6, 12))
+    assert load(tmp_path / "m").model_.weights == expected.model_.weights
+    with pytest.raises(ConfigError, match="training belongs to models trained by gradients"):
+        Summarizer("features", training={"epochs": 3})
+    with pytest.raises(ConfigError, match="resume belongs to models trained by gradients"):
+        expected.fit(examples(6, 12), resume=True)
 
 
 def test_parameters_can_be_read_and_set():

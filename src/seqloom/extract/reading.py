@@ -167,7 +167,7 @@ class Reader:
             texts=given,
             units=units,
             sources=sources,
-            ids=np.array([*map(numbers.__getitem__, flat)], np.int32),
+            ids=np.fromiter(map(numbers.__getitem__, flat), np.int32, len(flat)),
             offsets=np.array(ends, np.int64),
             terms=list(numbers),
             headings=frozenset(map(numbers.__getitem__, of_headings)),

@@ -10,7 +10,6 @@ from seqloom.text.language import detect_language
 from seqloom.text.scripts import HAN, has_cjk
 from seqloom.text.sentences import split_sentences
 
-SAMPLE = 300  # characters looked at for the language of a text, and all if they do not tell
 LONGEST_HEADING = 100  # characters
 LONGEST_UNIT = 2000  # characters; what is longer is no sentence and is cut
 NARROW = 0.6  # of the widest line: a line below it that ends without a stop ends what it says
@@ -58,21 +57,21 @@ def split_units(text: str, language: str = "auto") -> tuple[list[Unit], str]:
         [('Fish', True), ('Cod is white.', False), ('It swims.', False), ('Eels are long.', False)]
     """
     found: list[Unit] = []
-    whole = language
-    if language == "auto":
-        whole = detect_language(text[:SAMPLE])
-        if whole == "und":
-            whole = detect_language(text)
-        whole = "zh" if whole == "zh" else "en"
-        if has_cjk(text):
-            start = 0
-            for gap in [*_PARAGRAPH.finditer(text), None]:
-                end = gap.start() if gap else len(text)
-                own = detect_language(text[start:end])
-                _split_part(text, start, end, whole if own == "und" else own, found)
-                start = gap.end() if gap else end
-            return found, whole
-    _split_part(text, 0, len(text), whole, found)
+    if language != "auto":
+        _split_part(text, 0, len(text), language, found)
+        return found, language
+    if text.isascii() or not has_cjk(
+        text
+    ):  # whatever language it is, the rules for English are the nearest
+        _split_part(text, 0, len(text), "en", found)
+        return found, "en"
+    whole = "zh" if detect_language(text) == "zh" else "en"
+    start = 0
+    for gap in [*_PARAGRAPH.finditer(text), None]:
+        end = gap.start() if gap else len(text)
+        own = detect_language(text[start:end])
+        _split_part(text, start, end, own if own in ("en", "zh") else whole, found)
+        start = gap.end() if gap else end
     return found, whole
 
 
@@ -84,8 +83,11 @@ def _split_part(text: str, start: int, end: int, language: str, out: list[Unit])
                 for c, d in _half_stops(text, begin + sentence.start, begin + sentence.end):
                     _add(text, c, d, out)
         else:
-            for c, d in split_english(piece):
-                _add(text, begin + c, begin + d, out)
+            for a, b in split_english(piece):
+                if piece[b - 1] in _STOPS and b - a <= LONGEST_UNIT:  # as most are
+                    out.append(Unit(begin + a, begin + b, False))
+                else:
+                    _add(text, begin + a, begin + b, out)
 
 
 def split_english(text: str) -> list[tuple[int, int]]:
@@ -195,13 +197,12 @@ def _add(text: str, start: int, end: int, out: list[Unit]) -> None:
     while start < end and text[end - 1].isspace():
         end -= 1
     if start < end:
-        ends = text[end - 1] in _STOPS  # most do
-        out.append(Unit(start, end, not ends and _is_heading(text, start, end)))
+        out.append(Unit(start, end, _is_heading(text, start, end)))
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
-    """Whether what ends without a stop is a heading: short, and a line of its own before others."""
-    if end - start > LONGEST_HEADING:
+    """Whether it is a heading: short, without a stop, and a line of its own before others."""
+    if end - start > LONGEST_HEADING or text[end - 1] in _STOPS:
         return False
     last = end - 1
     while last > start and text[last] in _CLOSERS:

@@ -46,6 +46,7 @@ class Summarizer(Estimator):
         reading: How a text becomes sentences and terms: a `ReadingConfig` or a part of one.
         segmenter: What cuts Chinese text instead of rjieba.
         tagger: Gives the words of a sentence their parts of speech, for `reading.keep_tags`.
+        training: Nothing: there is no loop to set.
         options: Settings of the architecture.
 
     Examples:
@@ -56,7 +57,7 @@ class Summarizer(Estimator):
     """
 
     task: ClassVar[str] = "summarize"
-    settings: ClassVar[tuple[str, ...]] = ("reading", "segmenter", "tagger")
+    settings: ClassVar[tuple[str, ...]] = ("training", "reading", "segmenter", "tagger")
 
     reading: ReadingConfig | Mapping[str, Any] | None
     segmenter: Segmenter | None
@@ -69,15 +70,23 @@ class Summarizer(Estimator):
         reading: ReadingConfig | Mapping[str, Any] | None = None,
         segmenter: Segmenter | None = None,
         tagger: Tagger | None = None,
+        training: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(arch, options, reading=reading, segmenter=segmenter, tagger=tagger)
+        super().__init__(
+            arch, options, training=training, reading=reading, segmenter=segmenter, tagger=tagger
+        )
         self.metrics_ = {}
         self.provenance_ = {}
         self._prepare()
 
     def _prepare(self) -> None:
         """Build what reads and what scores, as the settings say."""
+        if self.training:
+            raise ConfigError(
+                "training belongs to models trained by gradients, got it with "
+                f"arch={self.arch!r}, which is fitted in one go; leave training out"
+            )
         given = self.reading
         config = (
             given
@@ -193,6 +202,8 @@ class Summarizer(Estimator):
         references: Sequence[str | Sequence[str]] | None = None,
         valid: Any = None,
         out: str | PathLike[str] | None = None,
+        *,
+        resume: bool = False,
     ) -> Self:
         """Learn document frequencies (`tfidf`, `lexrank`) or the weights of features.
 
@@ -202,7 +213,13 @@ class Summarizer(Estimator):
             references: The summaries of `train`, if it holds texts alone.
             valid: As `train`, to measure the result on.
             out: A directory to save the model to.
+            resume: Nothing to do: it is fitted in one go.
         """
+        if resume:
+            raise ConfigError(
+                f"resume belongs to models trained by gradients, got it with arch={self.arch!r}; "
+                "leave it out"
+            )
         if self.arch in ("lead", "textrank"):
             raise ConfigError(
                 f"arch={self.arch!r} learns nothing from examples; use it as it is, or choose "
