@@ -152,7 +152,7 @@ def learn_classes(
     elif isinstance(features, Sequences) and not features.are_ids:
         mean, variance = (torch.from_numpy(part) for part in features.moments())
         model.input.standardize(mean, diagonal_basis(variance, 0.0))  # type: ignore[union-attr, operator]
-    goal = _goal(model, arch, weights, multilabel=multilabel)
+    goal = class_goal(model, arch, weights, multilabel=multilabel)
     learned = run_training(model, train, valid, goal, settings, before_epoch=before_epoch)
     if isinstance(model, Linear):
         model.settle(relative=arch == "softmax")
@@ -161,7 +161,10 @@ def learn_classes(
     return learned
 
 
-def _goal(model: Any, arch: str, weights: NDArray[np.float64] | None, *, multilabel: bool) -> Goal:
+def class_goal(
+    model: Any, arch: str, weights: NDArray[np.float64] | None, *, multilabel: bool
+) -> Goal:
+    """What a classifier is trained for: its loss, its metrics, and what its settings add."""
     link = find_link(arch, multilabel=multilabel)
     assert link is not None
     loss = partial(link.loss, weights=None if weights is None else torch.from_numpy(weights))
