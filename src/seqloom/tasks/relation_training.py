@@ -14,8 +14,7 @@ from seqloom.config import to_dict
 from seqloom.data.features import Vectors
 from seqloom.errors import ConfigError
 from seqloom.metrics.relations import score_relations
-from seqloom.tasks.classifier_training import class_goal
-from seqloom.tasks.classifier_training import hold_out
+from seqloom.tasks.classifier_training import class_goal, hold_out
 from seqloom.tasks.directory import TRAINING
 from seqloom.tasks.fitting import Learned, RunSettings
 from seqloom.tasks.labels import class_labels, numbered
