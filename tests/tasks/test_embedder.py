@@ -236,6 +236,9 @@ def test_a_model_of_another_task_has_no_vectors(tmp_path):
     )
     with pytest.raises(ConfigError, match=r"one of task 'embed', got 'lm'"):
         open_vectors(tmp_path / "lm")
+    begins = seqloom.LanguageModel("rnn", vectors=WordVectors(["a"], np.ones((1, 2), np.float32)))
+    with pytest.raises(ConfigError, match="an Embedder or WordVectors, got LanguageModel"):
+        open_vectors(begins)
 
 
 def test_what_does_not_belong_is_refused(tmp_path):

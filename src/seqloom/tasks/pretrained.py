@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def open_vectors(source: VectorSource, only: Sequence[str] | None = None) -> Wor
         return source
     if isinstance(source, (str, PathLike)):
         return _read(fspath(source), only)
-    if isinstance(source, HasVectors):
+    if _has_own(source):
         return source.vectors
     raise ConfigError(
         "vectors must be a file, a store, a model directory, an Embedder or WordVectors, "
@@ -70,15 +70,21 @@ def open_vectors(source: VectorSource, only: Sequence[str] | None = None) -> Wor
     )
 
 
+def _has_own(source: Any) -> TypeGuard[HasVectors]:
+    """Whether it has word vectors of its own; `vectors` of other tasks is what they begin with."""
+    return isinstance(source, HasVectors) and getattr(source, "task", "embed") == "embed"
+
+
 def _read(name: str, only: Sequence[str] | None) -> WordVectors:
     place = Path(name)
     if (place / HEADER).is_file():
         model = load(place)
-        if not isinstance(model, HasVectors):
+        if not _has_own(model):
             raise ConfigError(
                 f"a model with word vectors is one of task 'embed', got {model.task!r} in {name}"
             )
-        return model.vectors
+        found: WordVectors = model.vectors
+        return found
     if not place.exists() and name in dataset_names():
         data = find_dataset(name)
         if data.task != "vectors":
