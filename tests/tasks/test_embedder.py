@@ -183,7 +183,7 @@ def test_a_test_of_other_words_is_refused(model):
         model.evaluate([])
 
 
-def test_words_of_the_data_sets():
+def test_words_of_the_data_sets(shared_data):
     vectors = open_vectors("glove-6b-100d-subset")
     pairs = evaluate_vectors(vectors, "word-similarity:wordsim353")
     # Pennington et al. (2014), table 3, have 65.8 for 300 numbers of the same text.

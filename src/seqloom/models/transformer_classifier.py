@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqloom.errors import ConfigError, one_of
+from seqloom.errors import ConfigError
 from seqloom.models.outputs import ScoreOutput
 from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceOptions
 from seqloom.nn.pooling import Pooling, PoolingName
 from seqloom.nn.positions import sinusoids
-from seqloom.nn.transformer import Activation, Norm, TransformerBlock
+from seqloom.nn.transformer import Activation, Norm, TransformerBlock, check_positions
 
 Positions = Literal["rotary", "sinusoidal", "none"]
 POSITIONS = ("rotary", "sinusoidal", "none")
@@ -58,12 +58,7 @@ class TransformerClassifierConfig(SequenceOptions):
                 "hidden_size and num_layers must be positive, got "
                 f"{self.hidden_size} and {self.num_layers}"
             )
-        if self.positions not in POSITIONS:
-            raise ConfigError(one_of("positions", self.positions, POSITIONS))
-        if self.positions == "sinusoidal" and self.hidden_size % 2:
-            raise ConfigError(
-                f"sinusoidal positions need an even hidden_size, got {self.hidden_size}"
-            )
+        check_positions(self.positions, POSITIONS, self.hidden_size)
         with torch.device("meta"):  # the block checks the rest, and takes no memory there
             self.build_block()
 

@@ -17,7 +17,7 @@ from seqloom.models.outputs import LMOutput, OutputOptions
 from seqloom.nn.attention import KeyValues
 from seqloom.nn.past import keep_last
 from seqloom.nn.positions import LearnedPositions, sinusoids
-from seqloom.nn.transformer import Activation, Norm, TransformerBlock
+from seqloom.nn.transformer import Activation, Norm, TransformerBlock, check_positions
 
 Positions = Literal["rotary", "sinusoidal", "learned", "none"]
 POSITIONS = ("rotary", "sinusoidal", "learned", "none")
@@ -69,14 +69,9 @@ class TransformerLMConfig(OutputOptions):
                 f"{sizes}"
             )
         self.check_output(tied=self.tied)
-        if self.positions not in POSITIONS:
-            raise ConfigError(one_of("positions", self.positions, POSITIONS))
+        check_positions(self.positions, POSITIONS, self.hidden_size)
         if self.objective not in OBJECTIVES:
             raise ConfigError(one_of("objective", self.objective, OBJECTIVES))
-        if self.positions == "sinusoidal" and self.hidden_size % 2:
-            raise ConfigError(
-                f"sinusoidal positions need an even hidden_size, got {self.hidden_size}"
-            )
         with torch.device("meta"):  # the block checks the rest, and takes no memory there
             self.build_block()
 

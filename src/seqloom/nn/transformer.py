@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from jaxtyping import Bool, Float, Int
@@ -19,6 +19,18 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "relu": functional.relu,
 }
+
+
+def check_positions(positions: str, known: Sequence[str], width: int) -> None:
+    """Refuse positions that a model does not know, or whose waves do not fit its width.
+
+    Raises:
+        ConfigError: Saying which.
+    """
+    if positions not in known:
+        raise ConfigError(one_of("positions", positions, known))
+    if positions == "sinusoidal" and width % 2:
+        raise ConfigError(f"sinusoidal positions need an even hidden_size, got {width}")
 
 
 class BlockOutput(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.architectures import Architecture
-from seqloom.config import to_dict
 from seqloom.errors import ConfigError
 from seqloom.tasks.directory import StoredModel
-from seqloom.tasks.estimator import tensor_shapes
 from seqloom.tasks.language_engine import (
     FitRequest,
     Fitted,
@@ -24,10 +22,11 @@ from seqloom.tasks.language_engine import (
     Reading,
 )
 from seqloom.tasks.masked_objective import pseudo_log_probs, restored_log_probs
+from seqloom.tasks.stored_network import StoredNetwork
 from seqloom.text.vocabulary import Vocabulary
 
 
-class MaskedLanguage:
+class MaskedLanguage(StoredNetwork):
     """The engine of a network that sees both sides of a word.
 
     It scores by pseudo-log-likelihood (`masked_objective`), fills blanks, and refuses to go on
@@ -96,23 +95,6 @@ class MaskedLanguage:
         )
 
     # -- saving ----------------------------------------------------------------------------------
-
-    def config(self) -> dict[str, Any]:
-        """The network's configuration."""
-        return to_dict(self.model.config)
-
-    def weights(self) -> Mapping[str, Tensor]:
-        """The network's weights."""
-        found: Mapping[str, Tensor] = self.model.state_dict()
-        return found
-
-    def files(self) -> dict[str, Any]:
-        """None besides the weights."""
-        return {}
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each weight."""
-        return tensor_shapes(self.model)
 
     @classmethod
     def restore(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from seqloom.tasks.directory import (
     prepare_place,
     provenance,
 )
-from seqloom.tasks.estimator import tensor_shapes
 from seqloom.tasks.language_engine import (
     FitRequest,
     Fitted,
@@ -40,6 +39,7 @@ from seqloom.tasks.language_objective import LanguageModelObjective, inform_mode
 from seqloom.tasks.masked_language import MaskedLanguage
 from seqloom.tasks.masked_objective import MaskedObjective
 from seqloom.tasks.pretrained import embedding_matrix, put_vectors
+from seqloom.tasks.stored_network import StoredNetwork
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 EVALUATION_WINDOW = 256
 
 
-class NeuralLanguage:
+class NeuralLanguage(StoredNetwork):
     """The engine of the architectures that torch runs.
 
     Args:
@@ -164,23 +164,6 @@ class NeuralLanguage:
         return torch.as_tensor(np.asarray(ids, np.int64), device=device)
 
     # -- saving ----------------------------------------------------------------------------------
-
-    def config(self) -> dict[str, Any]:
-        """The network's configuration."""
-        return to_dict(self.model.config)
-
-    def weights(self) -> Mapping[str, Tensor]:
-        """The network's weights."""
-        found: Mapping[str, Tensor] = self.model.state_dict()
-        return found
-
-    def files(self) -> dict[str, Any]:
-        """None besides the weights."""
-        return {}
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each weight."""
-        return tensor_shapes(self.model)
 
     @classmethod
     def restore(
