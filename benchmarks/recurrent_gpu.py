@@ -36,7 +36,7 @@ from made_up import MadeUp, Smooth  # noqa: E402
 from seqloom.errors import SeqloomError  # noqa: E402
 from seqloom.kernels.gpu import check_flags  # noqa: E402
 from seqloom.nn.cells import CELLS  # noqa: E402
-from seqloom.nn.recurrent import Recurrent  # noqa: E402
+from seqloom.nn.recurrent import TORCH_NAMES, Recurrent  # noqa: E402
 
 STEPS = 256
 CASES = {**CELLS, "made-up": MadeUp, "smooth": Smooth}
@@ -307,7 +307,7 @@ def speeds(until: float, table: dict[str, dict[str, float]]) -> Iterator[str]:
         both = [t / o for o, t in zip(ours, theirs, strict=True)]
         if point.cell in PEERS:
             for way, share in zip(("inference", "training"), both, strict=True):
-                line = table.setdefault(f"{point.cell} {point.kind} {way}", {})
+                line = table.setdefault(f"{TORCH_NAMES[CELLS[point.cell]]} {point.kind} {way}", {})
                 line[f"{point.batch} {point.size}"] = round(1 / share, 3)
         cells = [f"{o:.2f} | {r:.2f}" for o, r in zip(ours, both, strict=True)]
         yield f"{name} {' | '.join(cells)} |"
