@@ -73,22 +73,8 @@ def _forget_chances(module: Proposal, _: object) -> None:
     module._log_q = None
 
 
-class SampledSoftmax(nn.Module):
-    r"""A softmax whose normalizer is estimated in training from a few words drawn from q.
-
-    $$\ell = \log \hat Z - s_w, \quad \hat Z = \frac{1}{k + 1} \sum_{v \in \{w\} \cup S}
-    \frac{e^{s_v}}{q(v)}, \quad s_v = W_v x + b_v$$
-
-    over the target w and k words S drawn from q with replacement, the same for all rows of a batch.
-    A drawn word that is the target stays: so the gradient is that of the probability of w among
-    w and S, whose optimum is the true distribution for any k (Ma and Collins 2018, "Noise
-    Contrastive Estimation and Negative Sampling for Conditional Models", ranking objective).
-    Paper: Bengio and Senecal (2008), "Adaptive Importance Sampling to Accelerate Training of a
-    Neural Probabilistic Language Model"; Jean et al. (2015), "On Using Very Large Target
-    Vocabulary for Neural Machine Translation", section 3.
-    Differs from the papers: q is fixed, and draws are shared by a batch. The bias begins at log q,
-    since that of a rare word is seldom moved.
-    Parameters: as `FullSoftmax`; counts = proposal.counts.
+class DrawnSoftmax(nn.Module):
+    """What layers have in common that are trained on drawn words and evaluated on all of them.
 
     Args:
         in_features: Width D of the features.
@@ -124,19 +110,23 @@ class SampledSoftmax(nn.Module):
         self.weight = embedding.weight  # type: ignore[assignment]
 
     def loss(self, features: Float[Tensor, "N D"], targets: Int[Tensor, " N"]) -> Float[Tensor, ""]:
-        """The estimate above in training, else the cross-entropy; summed."""
+        """What is estimated from drawn words in training, else the cross-entropy; summed."""
         if not self.training:
             return -self.target_log_probs(features, targets).sum()
         drawn, log_q = self.proposal.draw(self.samples), self.proposal.log_q()
         own, others = sampled_scores(features, targets.long(), drawn, self.weight, self.bias)
-        weighed = torch.cat(
-            [
-                (own - log_q[targets.long()].to(own.dtype))[:, None],
-                others - log_q[drawn].to(own.dtype),
-            ],
-            dim=1,
-        )  # (N, 1 + k)
-        return (weighed.logsumexp(dim=1) - math.log(self.samples + 1) - own).sum()
+        log_q = log_q.to(own.dtype)
+        return self._estimate(own, others, log_q[targets.long()], log_q[drawn])
+
+    def _estimate(
+        self,
+        own: Float[Tensor, " N"],
+        others: Float[Tensor, "N S"],
+        log_q: Float[Tensor, " N"],
+        log_q_drawn: Float[Tensor, " S"],
+    ) -> Float[Tensor, ""]:
+        """The summed loss, from the scores of the targets and of the drawn words."""
+        raise NotImplementedError
 
     def target_log_probs(
         self, features: Float[Tensor, "N D"], targets: Int[Tensor, " N"]
@@ -149,7 +139,42 @@ class SampledSoftmax(nn.Module):
         return exact(functional.linear(features, self.weight, self.bias)).log_softmax(dim=-1)
 
 
-class NCESoftmax(nn.Module):
+class SampledSoftmax(DrawnSoftmax):
+    r"""A softmax whose normalizer is estimated in training from a few words drawn from q.
+
+    $$\ell = \log \hat Z - s_w, \quad \hat Z = \frac{1}{k + 1} \sum_{v \in \{w\} \cup S}
+    \frac{e^{s_v}}{q(v)}, \quad s_v = W_v x + b_v$$
+
+    over the target w and k words S drawn from q with replacement, the same for all rows of a batch.
+    A drawn word that is the target stays: so the gradient is that of the probability of w among
+    w and S, whose optimum is the true distribution for any k (Ma and Collins 2018, "Noise
+    Contrastive Estimation and Negative Sampling for Conditional Models", ranking objective).
+    Paper: Bengio and Senecal (2008), "Adaptive Importance Sampling to Accelerate Training of a
+    Neural Probabilistic Language Model"; Jean et al. (2015), "On Using Very Large Target
+    Vocabulary for Neural Machine Translation", section 3.
+    Differs from the papers: q is fixed, and draws are shared by a batch. The bias begins at log q,
+    since that of a rare word is seldom moved.
+    Parameters: as `FullSoftmax`; counts = proposal.counts.
+
+    Args:
+        in_features: Width D of the features.
+        vocab_size: Words V.
+        samples: Words drawn an update, k.
+        proposal: What they are drawn from.
+    """
+
+    def _estimate(
+        self,
+        own: Float[Tensor, " N"],
+        others: Float[Tensor, "N S"],
+        log_q: Float[Tensor, " N"],
+        log_q_drawn: Float[Tensor, " S"],
+    ) -> Float[Tensor, ""]:
+        weighed = torch.cat([(own - log_q)[:, None], others - log_q_drawn], dim=1)  # (N, 1 + k)
+        return (weighed.logsumexp(dim=1) - math.log(self.samples + 1) - own).sum()
+
+
+class NCESoftmax(DrawnSoftmax):
     r"""A softmax trained to tell the words of the text from words drawn from a noise distribution.
 
     $$\ell = -\log \sigma(\Delta_w) - \sum_{v \in S} \log(1 - \sigma(\Delta_v)), \quad
@@ -171,51 +196,16 @@ class NCESoftmax(nn.Module):
         proposal: The noise distribution.
     """
 
-    def __init__(
+    def _estimate(
         self,
-        in_features: int,
-        vocab_size: int,
-        *,
-        samples: int = 1024,
-        proposal: ProposalName = "unigram",
-    ) -> None:
-        super().__init__()
-        check_samples(samples)
-        self.in_features, self.vocab_size, self.samples = in_features, vocab_size, samples
-        bound = 1 / math.sqrt(in_features)
-        self.weight = nn.Parameter(torch.empty(vocab_size, in_features).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(vocab_size))
-        self.proposal = Proposal(proposal, vocab_size)
-        begin_at_proposal(self.bias, self.proposal)
-
-    def set_counts(self, counts: Int[Tensor, " V"]) -> None:
-        """Draw noise by how often each word occurs; the bias begins anew at log q."""
-        self.proposal.set_counts(counts)
-        begin_at_proposal(self.bias, self.proposal)
-
-    def tie(self, embedding: nn.Embedding) -> None:
-        """Share the weights of word vectors."""
-        self.weight = embedding.weight  # type: ignore[assignment]
-
-    def loss(self, features: Float[Tensor, "N D"], targets: Int[Tensor, " N"]) -> Float[Tensor, ""]:
-        """The loss above in training, else the cross-entropy; summed."""
-        if not self.training:
-            return -self.target_log_probs(features, targets).sum()
-        drawn, log_q = self.proposal.draw(self.samples), self.proposal.log_q()
-        own, others = sampled_scores(features, targets.long(), drawn, self.weight, self.bias)
-        log_noise = (math.log(self.samples) + log_q).to(own.dtype)  # log(k q)
-        real, noise = own - log_noise[targets.long()], others - log_noise[drawn]
+        own: Float[Tensor, " N"],
+        others: Float[Tensor, "N S"],
+        log_q: Float[Tensor, " N"],
+        log_q_drawn: Float[Tensor, " S"],
+    ) -> Float[Tensor, ""]:
+        log_k = math.log(self.samples)
+        real, noise = own - (log_k + log_q), others - (log_k + log_q_drawn)
         return functional.softplus(-real).sum() + functional.softplus(noise).sum()
-
-    def target_log_probs(
-        self, features: Float[Tensor, "N D"], targets: Int[Tensor, " N"]
-    ) -> Float[Tensor, " N"]:
-        """The log-probability of one word a row under the full softmax."""
-        return softmax_log_probs(features, targets, self.weight, self.bias)
-
-    def log_probs(self, features: Float[Tensor, "N D"]) -> Float[Tensor, "N V"]:
-        """The log-probability of every word under the full softmax."""
-        return exact(functional.linear(features, self.weight, self.bias)).log_softmax(dim=-1)
 
 
 def check_samples(samples: int) -> None:
