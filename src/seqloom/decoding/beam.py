@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqloom.decoding.limits import Limits
-from seqloom.decoding.steps import Floats, Numbers, Step, check_rows, largest, reorder
+from seqloom.decoding.steps import (
+    Floats,
+    Numbers,
+    Step,
+    as_array,
+    check_ends,
+    check_rows,
+    largest,
+    reorder,
+)
 from seqloom.errors import ConfigError
+
+Penalty = Callable[[Any], Any]
+"""Takes the state after a step; returns a number a row (B,), none above 0 (see `coverage`)."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +42,6 @@ class Hypothesis:
     ended: bool
 
 
-class _Alive(NamedTuple):
-    ids: tuple[int, ...]
-    log_prob: float
-
-
 def length_norm(length: int, penalty: float) -> float:
     r"""What the log-probability of a sequence is divided by.
 
@@ -43,6 +50,27 @@ def length_norm(length: int, penalty: float) -> float:
     Paper: Wu et al. (2016), "Google's Neural Machine Translation System", equation 14.
     """
     return float(((5 + length) / 6) ** penalty)
+
+
+def coverage(attended: Any, lengths: Any, weight: float) -> Floats:
+    r"""What a sequence loses for the parts of its source that it paid little attention to.
+
+    $$cp(X, Y) = \beta \sum_{i=1}^{|X|} \log \min\left(\sum_{j=1}^{|Y|} p_{ij}, 1\right)$$
+
+    where $p_{ij}$ is the attention of word j to part i of the source.
+
+    Paper: Wu et al. (2016), equation 14.
+    Differs from the paper: a sum below 1e-10 counts as that, so that no score is infinite.
+
+    Args:
+        attended: The sums over j, (B, S).
+        lengths: How many parts of each row are real, (B,).
+        weight: Beta.
+    """
+    sums = np.clip(as_array(attended), 1e-10, 1.0)
+    real = np.arange(sums.shape[1]) < as_array(lengths)[:, None]
+    found: Floats = weight * np.where(real, np.log(sums), 0.0).sum(axis=1)
+    return found
 
 
 def beam_search(
@@ -54,18 +82,21 @@ def beam_search(
     beam: int = 4,
     n_best: int = 1,
     length_penalty: float = 0.0,
+    penalty: Penalty | None = None,
+    max_lengths: Sequence[int] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     history: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
     r"""Search for the sequences of the highest score, for a batch of beginnings at once.
 
-    $$s(Y) = \frac{\log P(Y)}{lp(Y)}$$
+    $$s(Y) = \frac{\log P(Y)}{lp(Y)} + cp(Y)$$
 
     where the length of a sequence counts its stop. In each step every sequence alive is continued
-    by every id; the `beam` best that do not stop stay alive, and those that stop are kept if they
-    are among the `beam` best of all. A search ends when `beam` sequences have stopped, when none
-    that is alive can still be better than the `n_best` found, or at `limits.max_length`, where
-    those alive count too. One call of `step` serves all sequences of all searches.
+    by every id; the `beam` likeliest that do not stop stay alive, and those that stop are kept if
+    they are among the `beam` likeliest of all. A search ends when `beam` sequences have stopped,
+    when none that is alive can still be better than the `n_best` found, or at its greatest length,
+    where those alive count too. One call of `step` serves all sequences of all searches. A beam
+    wider than the vocabulary keeps what there is.
 
     Args:
         step: The model.
@@ -75,6 +106,8 @@ def beam_search(
         beam: How many sequences stay alive.
         n_best: How many to return.
         length_penalty: Alpha; 0 ranks by probability, above 0 favours longer sequences.
+        penalty: cp, of the state after a sequence's last step; it ranks what was found.
+        max_lengths: Of each search, if they differ; none above `limits.max_length`.
         prefixes: How each sequence must begin; part of what is returned.
         history: What came before each sequence, for `limits.no_repeat`.
 
@@ -90,85 +123,156 @@ def beam_search(
     forced = check_rows("prefixes", prefixes, len(first))
     before = check_rows("history", history, len(first))
     limits.check_prefixes(forced)
-    searches = [_Search(limits, beam, n_best, length_penalty) for _ in first]
-    going = list(range(len(first)))
+    ends = check_ends(max_lengths, len(first), limits.max_length)
+    found = _Found(len(first), n_best, length_penalty)
+    alive = _begin(len(first))
     last = np.array(first, np.int64)
-    for _ in range(limits.max_length):
-        if not going:
+    for length in range(1, limits.max_length + 1):
+        if not len(alive.owners):
             break
         scores, state = step(last, state)
-        owners = [number for number in going for _ in searches[number].alive]
         scores = limits.applied(
             scores,
-            [hypothesis.ids for number in going for hypothesis in searches[number].alive],
-            [forced[number] for number in owners],
-            [before[number] for number in owners],
+            alive.ids,
+            [forced[owner] for owner in alive.owners],
+            [before[owner] for owner in alive.owners],
         )
         values, ids = largest(scores, beam + 1)  # of a row's best, one may be the stop
-        rows, chosen, row = list[int](), list[int](), 0
-        for number in going:
-            search, n = searches[number], len(searches[number].alive)
-            for parent, id_ in search.advance(values[row : row + n], ids[row : row + n]):
-                rows.append(row + parent)
-                chosen.append(id_)
-            row += n
-        going = [number for number in going if searches[number].alive]
-        state, last = reorder(state, rows), np.array(chosen, np.int64)
-    return [search.best() for search in searches]
+        lost = np.zeros(len(alive.owners)) if penalty is None else as_array(penalty(state))
+        found.keep_dead(alive, values)
+        grown = _grow(alive, values, ids, lost, stop=limits.stop, beam=beam)
+        found.keep_ended(grown.ended)
+        rows, alive = grown.rows, grown.alive
+        late = ends[alive.owners] <= length
+        found.keep(alive, np.flatnonzero(late))
+        going = np.flatnonzero(~late & ~found.is_done(alive, beam, ends)[alive.owners])
+        rows, alive = rows[going], alive.part(going)
+        state, last = reorder(state, rows), alive.ids[:, -1]
+    return found.ranked()
 
 
-class _Search:
-    """One search of a batch."""
+class _Sequences(NamedTuple):
+    """Sequences of one length; those of a search stand side by side, the likeliest first."""
 
-    def __init__(self, limits: Limits, beam: int, n_best: int, penalty: float) -> None:
-        self.limits, self.beam, self.n_best, self.penalty = limits, beam, n_best, penalty
-        self.alive = [_Alive((), 0.0)]
-        self.found: list[Hypothesis] = []
+    owners: Numbers  # (R,) which search each belongs to
+    ids: Numbers  # (R, length)
+    log_probs: Floats  # (R,)
+    penalties: Floats  # (R,)
 
-    def advance(self, values: Floats, ids: Numbers) -> list[tuple[int, int]]:
-        """Continue what is alive; return the parent and the id of each that stays alive."""
-        totals = np.array([each.log_prob for each in self.alive])[:, None] + values
-        for hypothesis, row in zip(self.alive, totals, strict=True):
-            if row.max() == -np.inf:
-                self._keep(hypothesis, ended=False)
-        chosen: list[tuple[int, int]] = []
-        alive: list[_Alive] = []
-        for rank, place in enumerate(np.argsort(-totals, axis=None, kind="stable").tolist()):
-            parent, column = divmod(place, totals.shape[1])
-            total, id_ = float(totals[parent, column]), int(ids[parent, column])
-            if total == -np.inf or len(alive) == self.beam:
-                break
-            sequence = self.alive[parent].ids
-            if id_ != self.limits.stop:
-                alive.append(_Alive((*sequence, id_), total))
-                chosen.append((parent, id_))
-            elif rank < self.beam:
-                self._keep(_Alive(sequence, total), ended=True)
-        self.alive = alive
-        if self._is_done():
-            self.alive, chosen = [], []
-        return chosen
+    def part(self, rows: Numbers) -> _Sequences:
+        return _Sequences(
+            self.owners[rows], self.ids[rows], self.log_probs[rows], self.penalties[rows]
+        )
 
-    def _keep(self, hypothesis: _Alive, *, ended: bool) -> None:
-        ids, log_prob = hypothesis
-        score = log_prob / length_norm(len(ids) + ended, self.penalty)
-        self.found.append(Hypothesis(ids, log_prob, score, ended))
 
-    def _is_done(self) -> bool:
-        if not self.alive or len(self.found) >= self.beam:
-            return True
-        if len(self.found) < self.n_best:
-            return False
+class _Grown(NamedTuple):
+    """What became of the sequences alive in one step.
+
+    Args:
+        alive: Those that go on.
+        rows: The row each of them goes on from.
+        ended: Those that stopped, without the stop.
+    """
+
+    alive: _Sequences
+    rows: Numbers
+    ended: _Sequences
+
+
+def _begin(searches: int) -> _Sequences:
+    zeros = np.zeros(searches)
+    return _Sequences(np.arange(searches), np.zeros((searches, 0), np.int64), zeros, zeros)
+
+
+def _grow(
+    alive: _Sequences,
+    values: Floats,
+    ids: Numbers,
+    lost: Floats,
+    *,
+    stop: int | None,
+    beam: int,
+) -> _Grown:
+    """Continue every sequence by its best ids and choose among them, search by search."""
+    width = values.shape[1]
+    # Candidates of a search in one line: those of its first sequence, of its second, ...
+    searches, firsts, counts = np.unique(alive.owners, return_index=True, return_counts=True)
+    group = np.repeat(np.arange(len(searches)), counts)
+    slot = np.arange(len(alive.owners)) - np.repeat(firsts, counts)
+    table = np.full((len(searches), int(counts.max()), width), -np.inf)
+    table[group, slot] = alive.log_probs[:, None] + values
+    totals = table.reshape(len(searches), -1)
+    # As many may stop as sequences are alive, so twice the beam holds all that can matter.
+    order = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * beam]
+    best = np.take_along_axis(totals, order, 1)
+    rows = firsts[:, None] + order // width  # past the last sequence only where best is -inf
+    rows = np.minimum(rows, len(alive.owners) - 1)
+    chosen = ids[rows, order % width]
+    possible = best > -np.inf
+    stops = possible & (chosen == stop) if stop is not None else np.zeros_like(possible)
+    goes_on = possible & ~stops
+    goes_on &= np.cumsum(goes_on, axis=1) <= beam
+    stops[:, beam:] = False
+    parents, last = rows[goes_on], chosen[goes_on]
+    grown = _Sequences(
+        alive.owners[parents],
+        np.concatenate([alive.ids[parents], last[:, None]], axis=1),
+        best[goes_on],
+        lost[parents],
+    )
+    source = rows[stops]
+    ended = _Sequences(alive.owners[source], alive.ids[source], best[stops], lost[source])
+    return _Grown(grown, parents, ended)
+
+
+class _Found:
+    """What each search has found."""
+
+    def __init__(self, searches: int, n_best: int, alpha: float) -> None:
+        self.lists: list[list[Hypothesis]] = [[] for _ in range(searches)]
+        self.n_best, self.alpha = n_best, alpha
+
+    def _add(
+        self, owner: int, ids: Numbers, log_prob: float, penalty: float, *, ended: bool
+    ) -> None:
+        score = log_prob / length_norm(len(ids) + ended, self.alpha) + penalty
+        found = Hypothesis(tuple(ids.tolist()), float(log_prob), float(score), ended)
+        self.lists[owner].append(found)
+
+    def keep(self, alive: _Sequences, rows: Numbers) -> None:
+        """Keep sequences that did not stop."""
+        for row in rows.tolist():
+            log_prob, penalty = float(alive.log_probs[row]), float(alive.penalties[row])
+            self._add(int(alive.owners[row]), alive.ids[row], log_prob, penalty, ended=False)
+
+    def keep_dead(self, alive: _Sequences, values: Floats) -> None:
+        """Keep sequences that nothing can continue."""
+        self.keep(alive, np.flatnonzero(values[:, 0] == -np.inf))
+
+    def keep_ended(self, ended: _Sequences) -> None:
+        """Keep sequences that stopped."""
+        for owner, ids, log_prob, penalty in zip(*ended, strict=True):
+            self._add(int(owner), ids, float(log_prob), float(penalty), ended=True)
+
+    def is_done(self, alive: _Sequences, beam: int, ends: Numbers) -> Any:
+        """Whether each search has enough."""
         # A log-probability only falls, and is divided by no more than at the greatest length.
-        reachable = self.alive[0].log_prob / length_norm(self.limits.max_length, self.penalty)
-        return self._ranked()[self.n_best - 1].score >= reachable
+        reachable = np.full(len(self.lists), -np.inf)
+        np.maximum.at(reachable, alive.owners, alive.log_probs)
+        return np.array(
+            [
+                len(found) >= beam
+                or (
+                    len(found) >= self.n_best
+                    and self._nth_score(found) >= best / length_norm(int(end), self.alpha)
+                )
+                for found, best, end in zip(self.lists, reachable, ends, strict=True)
+            ]
+        )
 
-    def _ranked(self) -> list[Hypothesis]:
-        return sorted(self.found, key=lambda each: -each.score)
+    def _nth_score(self, found: list[Hypothesis]) -> float:
+        return sorted((each.score for each in found), reverse=True)[self.n_best - 1]
 
-    def best(self) -> list[Hypothesis]:
-        """What was found, and what was alive at the end."""
-        for hypothesis in self.alive:
-            self._keep(hypothesis, ended=False)
-        self.alive = []
-        return self._ranked()[: self.n_best]
+    def ranked(self) -> list[list[Hypothesis]]:
+        """The best of each search."""
+        return [sorted(found, key=lambda each: -each.score)[: self.n_best] for found in self.lists]

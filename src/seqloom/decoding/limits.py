@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqloom.errors import ConfigError
 
@@ -51,7 +52,7 @@ class Limits:
     def applied(
         self,
         scores: Any,
-        decoded: Sequence[Sequence[int]],
+        decoded: Sequence[Sequence[int]] | NDArray[np.int64],
         prefixes: Sequence[Sequence[int]],
         history: Sequence[Sequence[int]],
     ) -> Any:
@@ -75,10 +76,12 @@ class Limits:
         kept = scores[rows, forced] + 0.0 if rows else None
         if self.forbidden:
             scores[:, sorted(self.forbidden)] = -np.inf
-        for row, so_far in enumerate(decoded):
-            if self.stop is not None and len(so_far) < self.min_length:
-                scores[row, self.stop] = -np.inf
-            if self.no_repeat:
+        if self.stop is not None and self.min_length:
+            early = [row for row, ids in enumerate(decoded) if len(ids) < self.min_length]
+            if early:
+                scores[early, self.stop] = -np.inf
+        if self.no_repeat:
+            for row, so_far in enumerate(decoded):
                 repeats = _repeats([*history[row], *so_far], self.no_repeat)
                 if repeats:
                     scores[row, repeats] = -np.inf

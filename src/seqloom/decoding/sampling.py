@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from seqloom.decoding.limits import Limits
-from seqloom.decoding.steps import Floats, Step, as_array, check_rows, largest, reorder
+from seqloom.decoding.steps import Floats, Step, as_array, check_ends, check_rows, largest, reorder
 from seqloom.errors import ConfigError
 
 
@@ -78,6 +78,7 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    max_lengths: Sequence[int] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     history: Sequence[Sequence[int]] | None = None,
 ) -> list[list[int]]:
@@ -92,6 +93,7 @@ def sample(
         temperature: As `chances` has it.
         top_k: As `chances` has it.
         top_p: As `chances` has it.
+        max_lengths: Of each sequence, if they differ; none above `limits.max_length`.
         prefixes: How each sequence must begin; part of what is returned.
         history: What came before each sequence, for `limits.no_repeat`.
     """
@@ -112,7 +114,8 @@ def sample(
             found.append(drawn if reached[-1] > 0 else None)
         return found
 
-    return _decode(step, state, first, limits, choose, prefixes=prefixes, history=history)
+    starts = _Starts(max_lengths, prefixes, history)
+    return _decode(step, state, first, limits, choose, starts=starts)
 
 
 def greedy(
@@ -121,6 +124,7 @@ def greedy(
     first: Sequence[int],
     limits: Limits,
     *,
+    max_lengths: Sequence[int] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     history: Sequence[Sequence[int]] | None = None,
 ) -> list[list[int]]:
@@ -129,13 +133,22 @@ def greedy(
     def choose(scores: Any, _rows: Sequence[int]) -> list[int | None]:
         return _likeliest(scores)
 
-    return _decode(step, state, first, limits, choose, prefixes=prefixes, history=history)
+    starts = _Starts(max_lengths, prefixes, history)
+    return _decode(step, state, first, limits, choose, starts=starts)
 
 
 def _likeliest(scores: Any) -> list[int | None]:
     values, ids = largest(scores, 1)
     pairs = zip(values[:, 0].tolist(), ids[:, 0].tolist(), strict=True)
     return [id_ if value > -np.inf else None for value, id_ in pairs]
+
+
+class _Starts(NamedTuple):
+    """What is given of each sequence."""
+
+    max_lengths: Sequence[int] | None
+    prefixes: Sequence[Sequence[int]] | None
+    history: Sequence[Sequence[int]] | None
 
 
 def _decode(
@@ -145,13 +158,13 @@ def _decode(
     limits: Limits,
     choose: Callable[[Any, Sequence[int]], list[int | None]],
     *,
-    prefixes: Sequence[Sequence[int]] | None,
-    history: Sequence[Sequence[int]] | None,
+    starts: _Starts,
 ) -> list[list[int]]:
     """Go on until every sequence has stopped; those that have leave the batch."""
-    forced = check_rows("prefixes", prefixes, len(first))
-    before = check_rows("history", history, len(first))
+    forced = check_rows("prefixes", starts.prefixes, len(first))
+    before = check_rows("history", starts.history, len(first))
     limits.check_prefixes(forced)
+    ends = check_ends(starts.max_lengths, len(first), limits.max_length)
     decoded: list[list[int]] = [[] for _ in first]
     rows, last = list(range(len(first))), [int(id_) for id_ in first]
     for _ in range(limits.max_length):
@@ -168,9 +181,10 @@ def _decode(
         alive, last = [], []
         for place, id_ in enumerate(chosen):
             if id_ is not None and id_ != limits.stop:
-                alive.append(place)
-                last.append(id_)
                 decoded[rows[place]].append(id_)
+                if len(decoded[rows[place]]) < ends[rows[place]]:
+                    alive.append(place)
+                    last.append(id_)
         if len(alive) < len(rows):
             rows, state = [rows[place] for place in alive], reorder(state, alive)
     return decoded

@@ -60,3 +60,18 @@ def check_rows(name: str, given: Sequence[Any] | None, rows: int) -> list[list[i
     if len(given) != rows:
         raise ConfigError(f"{name} must be one a sequence, {rows}, got {len(given)}")
     return [[int(id_) for id_ in each] for each in given]
+
+
+def check_ends(given: Sequence[int] | None, rows: int, greatest: int) -> Numbers:
+    """The greatest length of each sequence; `greatest` if none are given."""
+    if given is None:
+        return np.full(rows, greatest, np.int64)
+    if len(given) != rows:
+        raise ConfigError(f"max_lengths must be one a sequence, {rows}, got {len(given)}")
+    ends = np.asarray(given, np.int64)
+    if rows and not 1 <= ends.min() <= ends.max() <= greatest:
+        raise ConfigError(
+            f"max_lengths must lie between 1 and limits.max_length={greatest}, got "
+            f"{int(ends.min())} to {int(ends.max())}"
+        )
+    return ends
