@@ -33,6 +33,21 @@ def reorder(state: Any, rows: Sequence[int] | Numbers) -> Any:
     return state[np.asarray(rows, np.int64)]
 
 
+def join(states: Sequence[Any]) -> Any:
+    """The rows of several states, one after the other."""
+    first = states[0]
+    if first is None:
+        return None
+    if isinstance(first, tuple):
+        parts = [join(part) for part in zip(*states, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    if hasattr(first, "detach"):
+        import torch
+
+        return torch.cat(tuple(states))
+    return np.concatenate(states)
+
+
 def as_array(scores: Any) -> Floats:
     """Scores as a NumPy array in double precision."""
     if hasattr(scores, "detach"):
