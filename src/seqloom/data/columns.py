@@ -112,7 +112,7 @@ def _sentence(
             raise DataError(f"must have a word and a tag, got {shown(fields)}", path, number)
         tokens.append(token)
         tags.append(tag)
-    return TaggedTokens(tuple(tokens), tuple(tags))
+    return TaggedTokens(tuple(tokens), tuple(tags), lines[0][0])
 
 
 def read_conllu(

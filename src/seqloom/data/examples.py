@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,14 @@ class LabeledText:
 
 @dataclass(frozen=True, slots=True)
 class TaggedTokens:
-    """Words of a sentence with one tag each (part of speech, chunk, entity, slot)."""
+    """Words of a sentence with one tag each (part of speech, chunk, entity, slot).
+
+    `line` is the line of its file the first word stands in, 0 where that is not known.
+    """
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...]
+    line: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -99,6 +99,30 @@ class SequenceOptions:
         return self.input_size or self.embed_size
 
 
+class InputOptions(Protocol):
+    """What `SequenceInput` asks of a configuration, as `SequenceOptions` has it."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Words known; 0 where the input is vectors."""
+
+    @property
+    def input_size(self) -> int:
+        """Width of the vectors; 0 where the input is words."""
+
+    @property
+    def embed_size(self) -> int:
+        """Width of a word vector."""
+
+    @property
+    def embedding_dropout(self) -> float:
+        """Share of the coordinates of word vectors dropped."""
+
+    @property
+    def word_dropout(self) -> float:
+        """Share of words that are read as the unknown word."""
+
+
 class SequenceInput(nn.Module):
     """Ids to word vectors, or given vectors; words and coordinates are dropped in training.
 
@@ -113,9 +137,9 @@ class SequenceInput(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, config: SequenceOptions) -> None:
+    def __init__(self, config: InputOptions) -> None:
         super().__init__()
-        self.vector_size = config.vector_size
+        self.vector_size = config.input_size or config.embed_size
         self.word_dropout, self.embedding_dropout = config.word_dropout, config.embedding_dropout
         self.embedding = None
         if config.vocab_size:

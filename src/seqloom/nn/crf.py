@@ -127,11 +127,8 @@ class CRF(nn.Module):
             tags: The true ones; those on padding are not looked at.
             lengths: How many steps of each row are real; all if not given.
         """
-        lengths = self._check(scores, lengths)
-        if tags.shape != scores.shape[:2]:
-            raise ShapeError(
-                f"tags must have shape {tuple(scores.shape[:2])}, got {tuple(tags.shape)}"
-            )
+        lengths = check_scores(scores, lengths, self.size)
+        check_tags(scores, tags)
         weights = self._weights()
         if self._compiles(scores):
             return _partition(scores, tags, lengths, *weights)
@@ -142,7 +139,7 @@ class CRF(nn.Module):
         self, scores: Float[Tensor, "B T K"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, " B"]:
         r"""$\ln \sum_{y'} e^{S(x, y')}$ of each row."""
-        lengths = self._check(scores, lengths)
+        lengths = check_scores(scores, lengths, self.size)
         if self._compiles(scores):
             return _partition(scores, None, lengths, *self._weights())
         return log_partition(scores, lengths, *self._weights())
@@ -177,24 +174,8 @@ class CRF(nn.Module):
             lengths: How many steps of each row are real; all if not given.
             count: How many paths N.
         """
-        lengths = self._check(scores, lengths)
-        if count < 1:
-            raise ConfigError(f"count must be at least 1, got {count}")
-        B, T, _ = scores.shape
-        arrays = [_array(each) for each in (scores, *self._weights())]
-        ends, paths = lengths.cpu().numpy(), np.zeros((B, count, T), np.int64)
-        totals = np.zeros((B, count))
-        if count == 1:
-            loops.viterbi_loop(
-                arrays[0], ends, arrays[1], arrays[2], arrays[3], paths[:, 0], totals[:, 0]
-            )
-        else:
-            loops.best_paths_loop(arrays[0], ends, *arrays[1:], paths, totals)
-        device = scores.device
-        return Paths(
-            torch.from_numpy(paths).to(device),
-            torch.from_numpy(totals).to(device, scores.dtype),
-        )
+        lengths = check_scores(scores, lengths, self.size)
+        return best_paths(scores, lengths, self._weights(), count)
 
     def _compiles(self, scores: Tensor) -> bool:
         on_processor = scores.device.type == "cpu"
@@ -205,26 +186,72 @@ class CRF(nn.Module):
             )
         return self.backend != "reference" and on_processor
 
-    def _check(self, scores: Tensor, lengths: Tensor | None) -> Tensor:
-        shape = tuple(scores.shape)
-        if len(shape) != 3 or shape[1] < 1 or shape[2] != self.size:
-            raise ShapeError(
-                f"scores must be (batch, steps, {self.size}) with at least one step, got {shape}"
-            )
-        if lengths is None:
-            return torch.full((shape[0],), shape[1], device=scores.device)
-        if tuple(lengths.shape) != shape[:1]:
-            raise ShapeError(f"lengths must have shape {shape[:1]}, got {tuple(lengths.shape)}")
-        if int(lengths.min()) < 1 or int(lengths.max()) > shape[1]:
-            raise ShapeError(
-                f"lengths must lie between 1 and the {shape[1]} steps, got {int(lengths.min())} "
-                f"to {int(lengths.max())}"
-            )
-        return lengths
-
     def extra_repr(self) -> str:
         """What `print` shows."""
         return f"{self.size}"
+
+
+def check_scores(scores: Tensor, lengths: Tensor | None, size: int) -> Tensor:
+    """Return the lengths, all of them if not given, of scores that are a batch of sequences.
+
+    Raises:
+        ShapeError: If they are not.
+    """
+    shape = tuple(scores.shape)
+    if len(shape) != 3 or shape[1] < 1 or shape[2] != size:
+        raise ShapeError(
+            f"scores must be (batch, steps, {size}) with at least one step, got {shape}"
+        )
+    if lengths is None:
+        return torch.full((shape[0],), shape[1], device=scores.device)
+    if tuple(lengths.shape) != shape[:1]:
+        raise ShapeError(f"lengths must have shape {shape[:1]}, got {tuple(lengths.shape)}")
+    if int(lengths.min()) < 1 or int(lengths.max()) > shape[1]:
+        raise ShapeError(
+            f"lengths must lie between 1 and the {shape[1]} steps, got {int(lengths.min())} to "
+            f"{int(lengths.max())}"
+        )
+    return lengths
+
+
+def check_tags(scores: Tensor, tags: Tensor) -> None:
+    """Refuse tags that are not one a step.
+
+    Raises:
+        ShapeError: Naming both shapes.
+    """
+    if tags.shape != scores.shape[:2]:
+        raise ShapeError(f"tags must have shape {tuple(scores.shape[:2])}, got {tuple(tags.shape)}")
+
+
+def best_paths(
+    scores: Float[Tensor, "B T K"],
+    lengths: Int[Tensor, " B"],
+    weights: tuple[Tensor, Tensor, Tensor],
+    count: int,
+) -> Paths:
+    """The best paths of each row, by compiled loops whatever the device.
+
+    Args:
+        scores: Of each tag at each step.
+        lengths: How many steps of each row are real.
+        weights: Of transitions, first and last tags.
+        count: How many paths N.
+    """
+    if count < 1:
+        raise ConfigError(f"count must be at least 1, got {count}")
+    B, T, _ = scores.shape
+    arrays = [_array(each) for each in (scores, *weights)]
+    ends, paths = lengths.cpu().numpy(), np.zeros((B, count, T), np.int64)
+    totals = np.zeros((B, count))
+    if count == 1:
+        loops.viterbi_loop(arrays[0], ends, *arrays[1:], paths[:, 0], totals[:, 0])
+    else:
+        loops.best_paths_loop(arrays[0], ends, *arrays[1:], paths, totals)
+    device = scores.device
+    return Paths(
+        torch.from_numpy(paths).to(device), torch.from_numpy(totals).to(device, scores.dtype)
+    )
 
 
 def log_partition(

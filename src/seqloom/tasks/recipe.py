@@ -13,6 +13,7 @@ from seqloom.architectures import find_architecture
 from seqloom.config import apply_overrides, from_dict, load_toml
 from seqloom.data.fields import read_numbers
 from seqloom.data.inputs import FieldNames, read_input
+from seqloom.data.prepared import Kind
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.estimator import merge
 from seqloom.tasks.loading import task_class
@@ -97,6 +98,9 @@ class Recipe:
         )
 
 
+KINDS: dict[str, Kind] = {"classify": "labeled", "tag": "tagged"}  # what a task reads, else text
+
+
 def open_data(task: str, source: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what `fit` and `evaluate` of a task take for a source: X, or X and y."""
     names = from_dict(FieldNames, fields, where="data.fields")
@@ -106,7 +110,7 @@ def open_data(task: str, source: str, fields: Mapping[str, Any]) -> tuple[Any, .
         return (source,)
     if task == "relate":
         return (open_relations(source, names),)
-    return (read_input(source, "labeled" if task == "classify" else "text", names=names),)
+    return (read_input(source, KINDS.get(task, "text"), names=names),)
 
 
 OWN_KEYS = ("task", "arch", "data", "title", "model", "training", "target")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from seqloom.data.relations import MARKERS
 from seqloom.nn.held import release_rows
@@ -21,6 +17,7 @@ from seqloom.tasks.relation_text import LabeledSentences
 from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples
 from seqloom.tasks.text_features import TermLimits
+from seqloom.tasks.unseen_words import know_by_vector
 from seqloom.text import Specials, Vocabulary
 from seqloom.text.vectors import WordVectors
 
@@ -33,6 +30,7 @@ def choose_words(
     limits: TermLimits,
     others: Iterable[Sequence[str]] = (),
     vectors: WordVectors | None = None,
+    specials: Specials = SPECIALS,
 ) -> Vocabulary:
     """Return the words a model knows: those of the training data, and others that have a vector.
 
@@ -42,20 +40,12 @@ def choose_words(
         others: Further sentences, such as the validation data.
         vectors: Word vectors; a word of `others` that is among them is known by its vector, as it
             will be in use.
+        specials: The special words.
     """
-    counts = Counter(word for words in train for word in words)
     vocabulary = Vocabulary.build(
-        {word: count for word, count in counts.items() if word not in MARKERS},
-        min_count=limits.min_count,
-        max_size=limits.max_size,
-        specials=SPECIALS,
+        train, min_count=limits.min_count, max_size=limits.max_size, specials=specials
     )
-    if vectors is None:
-        return vocabulary
-    new = dict.fromkeys(
-        word for words in others for word in words if word not in vocabulary and word in vectors
-    )
-    return _with_words(vocabulary, [*new])
+    return vocabulary if vectors is None else know_by_vector(vocabulary, others, vectors)
 
 
 def begin_with(
@@ -75,22 +65,6 @@ def begin_with(
     return float(given.found.mean())
 
 
-def extend_words(model: Any, vocabulary: Vocabulary, vectors: WordVectors) -> Vocabulary:
-    """Let a trained model know every word that has a vector; return its new vocabulary.
-
-    What it says of sentences of words it knew does not change. It is as if all vectors had been in
-    its table from the beginning: a word that does not occur in training is not moved by it.
-    """
-    new = [word for word in vectors.words if word not in vocabulary]
-    extended = _with_words(vocabulary, new)
-    old = model.input.embedding.weight.detach()
-    rows = torch.from_numpy(vectors.select(new)[0].astype("float32"))
-    weight = torch.cat([old, rows.to(old)])
-    model.input.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
-    model.config = replace(model.config, vocab_size=len(extended))
-    return extended
-
-
 def finish(model: Any) -> None:
     """Make a plain table of word vectors of one that had some held."""
     release_rows(model.input.embedding)
@@ -107,10 +81,3 @@ def relation_examples(
     """Return labeled sentences as what a model learns from."""
     targets = numbered(np.array(given.labels), classes, what)
     return Examples(word_sequences(given.words, vocabulary), targets)
-
-
-def _with_words(vocabulary: Vocabulary, new: list[str]) -> Vocabulary:
-    if not new:
-        return vocabulary
-    known = vocabulary.words[len(SPECIALS.names()) :]
-    return Vocabulary([*known, *new], specials=SPECIALS)

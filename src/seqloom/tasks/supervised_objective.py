@@ -32,7 +32,8 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 class Examples(NamedTuple):
     """Features, and what is to be predicted from them.
 
-    Targets are the numbers of classes (N,), numbers (N, C), or of several labels 1 or 0 (N, C).
+    Targets are the numbers of classes (N,), numbers (N, C), of several labels 1 or 0 (N, C), or
+    the numbers of a sequence of labels, -1 after its end (N, L).
     """
 
     features: Features
@@ -50,6 +51,8 @@ class Goal:
         extra: What else training costs, summed over the examples of a batch: it takes the model,
             its output and the lengths of the rows, None where nothing is padded.
         constrain: What is done to the weights after an update.
+        evaluation: What is measured of a model on examples, in place of `loss` and `metrics` of
+            all scores; "loss" is among it.
     """
 
     loss: Loss
@@ -57,9 +60,12 @@ class Goal:
     metrics: Callable[[NDArray[Any], NDArray[Any]], dict[str, float]]
     extra: Callable[[nn.Module, ScoreOutput, Tensor | None], Tensor] | None = None
     constrain: Callable[[nn.Module], None] | None = None
+    evaluation: Callable[[nn.Module, Examples], dict[str, float]] | None = None
 
     def measure(self, model: nn.Module, examples: Examples) -> dict[str, float]:
         """Return mean loss and metrics of a model on examples."""
+        if self.evaluation is not None:
+            return self.evaluation(model, examples)
         scores, targets = all_scores(model, examples.features), examples.targets
         total = self.loss(torch.from_numpy(scores), torch.from_numpy(targets))
         return {"loss": float(total) / len(targets), **self.metrics(scores, targets)}
@@ -116,12 +122,12 @@ def all_outputs(
 
 
 def all_scores(model: nn.Module, features: Features) -> NDArray[np.float64]:
-    """Return the scores of all examples, (N, C), in their order."""
+    """Return the scores of all examples, (N, C) or more axes, in their order."""
     found: NDArray[np.float64] | None = None
     for index, output in all_outputs(model, features):
         scores = output.scores.double().cpu().numpy()
         if found is None:
-            found = np.empty((len(features), scores.shape[1]))
+            found = np.empty((len(features), *scores.shape[1:]))
         found[index] = scores
     assert found is not None
     return found
@@ -133,7 +139,14 @@ def _parts(features: Features) -> Iterator[NDArray[np.int64]]:
         for begin in range(0, len(places), EVALUATION_ROWS):
             yield places[begin : begin + EVALUATION_ROWS]
         return
-    lengths = features.lengths(places)[:, 0]
+    yield from parts_by_length(features.lengths(places)[:, 0])
+
+
+def parts_by_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield the places of sequences of about one length, until it was all of them.
+
+    What there is of them with the padding fits in memory.
+    """
     order = np.argsort(lengths, kind="stable")
     begin = 0
     for i in range(1, len(order) + 1):
