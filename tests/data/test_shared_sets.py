@@ -19,6 +19,7 @@ from seqloom.data.datasets import (
     verify,
 )
 from seqloom.data.datasets.archives import iter_members
+from seqloom.data.datasets.corpora import read_tree_texts
 from seqloom.data.questions import read_questions
 from seqloom.data.relations import read_relations
 
@@ -83,6 +84,9 @@ COUNTS = [
     ("sst-trees", "train", None, 8_544, {"nodes": 318_582}),
     ("sst-trees", "valid", None, 1_101, {}),
     ("sst-trees", "test", None, 2_210, {}),
+    ("sst-trees", "train", "binary", 6_920, {}),
+    ("sst-trees", "valid", "binary", 872, {}),
+    ("sst-trees", "test", "binary", 1_821, {}),
     ("mr", "all", None, 10_662, {}),
     ("imdb", "train", None, 25_000, {}),
     ("imdb", "test", None, 25_000, {}),
@@ -268,6 +272,31 @@ def test_number_of_classes(shared_data, name, split, variant, classes):
 def test_sentences_and_trees_of_sst_have_the_same_labels(shared_data):
     fine = Counter(example.label for example in open_dataset("sst", "train", variant="fine"))
     assert fine == Counter(tree.label for tree in open_dataset("sst-trees", "train"))
+    for split in ("train", "valid", "test"):
+        binary = Counter(example.label for example in open_dataset("sst", split))
+        trees = open_dataset("sst-trees", split, variant="binary")
+        assert binary == Counter(example.label for example in trees)
+
+
+def test_phrases_of_a_tree(tmp_path):
+    (tmp_path / "trees.txt").write_text(
+        "(4 (2 It) (3 (2 is) (3 good)))\n(1 (3 good) (1 (2 but) (0 dull)))\n(2 (2 A) (2 film))\n"
+    )
+    both = {
+        phrases: [
+            (e.text, e.label) for e in read_tree_texts(tmp_path / "trees.txt", phrases=phrases)
+        ]
+        for phrases in (False, True)
+    }
+    assert both[False] == [("It is good", "1"), ("good but dull", "0")]
+    assert both[True] == [
+        ("It is good", "1"),
+        ("is good", "1"),
+        ("good", "1"),
+        ("good but dull", "0"),
+        ("but dull", "0"),
+        ("dull", "0"),
+    ]
 
 
 def test_wikitext_has_its_vocabulary(shared_data):

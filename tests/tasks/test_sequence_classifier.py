@@ -239,12 +239,34 @@ def test_settings_of_vectors_are_checked():
     for options, message in [
         ({"vectors": source, "embed_size": 5}, "as wide as the model's, 5, got 6"),
         ({"tune_vectors": False}, "keeps given vectors as they are, got vectors=None"),
+        ({"unseen_vectors": True}, "knows words by given vectors, got vectors=None"),
         ({"vectors": "no-such-file.txt"}, "no such file of word vectors"),
     ]:
         with pytest.raises((ConfigError, DataError), match=message):
             make("blstm", **options).fit(TEXTS, LABELS)
     with pytest.raises(ConfigError, match="vectors is for architectures that read words in order"):
         Classifier("softmax", vectors=source).fit(TEXTS, LABELS)
+
+
+def test_unseen_words_are_known_by_their_vectors_and_change_nothing_else(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+    source = WordVectors(["good", "bad", "fine", "dull", "Grand"], rows)
+    less, more = (
+        make("cnn", vectors=source, unseen_vectors=known, embed_size=6).fit(TEXTS, LABELS)
+        for known in (False, True)
+    )
+    np.testing.assert_allclose(more.predict_proba(TEXTS), less.predict_proba(TEXTS), atol=1e-6)
+    assert not np.allclose(more.predict_proba(["fine"]), more.predict_proba(["dull"]))
+    np.testing.assert_array_equal(less.predict_proba(["fine"]), less.predict_proba(["dull"]))
+    # Those of the validation data are known while it chooses, and not moved by training.
+    more.fit(TEXTS, LABELS, valid=(["fine not bad", "bad not fine"], ["pos", "neg"]))
+    words, kept = more.features_.vocabulary, more.model_.input.embedding.weight.detach().numpy()
+    assert len(words) == len(less.features_.vocabulary) + 3
+    for i, word in enumerate(("fine", "dull", "Grand"), start=2):
+        np.testing.assert_array_equal(kept[words[word]], rows[i])
+    more.save(tmp_path / "model")
+    again = Classifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(["Grand"]), more.predict_proba(["Grand"]))
 
 
 # -- sequences of vectors -------------------------------------------------------------------------

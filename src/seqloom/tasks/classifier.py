@@ -32,6 +32,7 @@ from seqloom.tasks.classifier_settings import (
     model_config,
     own_valid_share,
     training_for,
+    unseen_vectors,
     word_vectors,
 )
 from seqloom.tasks.classifier_storage import read_classifier, save_classifier
@@ -45,7 +46,9 @@ from seqloom.tasks.pretrained import VectorSource, put_vectors
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
 from seqloom.tasks.text_features import TextFeatures
+from seqloom.tasks.unseen_words import extend_words
 from seqloom.text import TextConfig, TextPipeline
+from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from seqloom.training import TrainConfig
@@ -80,6 +83,8 @@ class Classifier(Estimator):
         vectors: Word vectors to begin with: a file, a store, the name of a data set, a model of
             task "embed" or `WordVectors`.
         tune_vectors: Whether they are trained further; words without one are trained anyway.
+        unseen_vectors: Whether words that have such a vector and do not occur in the training data
+            are known by it; else they are the unknown word. The model then holds all vectors.
         max_length: How many words or vectors of an example are read, from its beginning; longer
             ones are cut with a warning. None takes the architecture's own: 1,024 where time grows
             with the square of the length, else no limit.
@@ -122,6 +127,7 @@ class Classifier(Estimator):
         "vocabulary",
         "vectors",
         "tune_vectors",
+        "unseen_vectors",
         "max_length",
         "multilabel",
         "threshold",
@@ -137,6 +143,7 @@ class Classifier(Estimator):
     vocabulary: Mapping[str, Any] | None
     vectors: VectorSource | None
     tune_vectors: bool
+    unseen_vectors: bool
     max_length: int | None
     multilabel: bool
     threshold: float | str | Mapping[Any, float]
@@ -162,6 +169,7 @@ class Classifier(Estimator):
         vocabulary: Mapping[str, Any] | None = None,
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
+        unseen_vectors: bool = False,
         max_length: int | None = None,
         multilabel: bool = False,
         threshold: float | str | Mapping[Any, float] = 0.5,
@@ -181,6 +189,7 @@ class Classifier(Estimator):
             vocabulary=vocabulary,
             vectors=vectors,
             tune_vectors=tune_vectors,
+            unseen_vectors=unseen_vectors,
             max_length=max_length,
             multilabel=multilabel,
             threshold=threshold,
@@ -221,12 +230,17 @@ class Classifier(Estimator):
         runtime = Runtime(training.device, training.precision)
         with training_place(out, resume=resume, is_main=runtime.is_main) as place:
             share = own_valid_share(self)
+            unseen = unseen_vectors(self)
+            encoder = replace(encoder, vectors=unseen)
             data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=training.seed)
             check_data(self, data)
             training = training_for(self, training, data.valid)
             run = RunSettings(training, place, resume, callbacks, {})
-            model, learned = self._learn(data, run)
+            model, learned = self._learn(data, run, unseen)
             decision = self._decide(model, data)
+            if unseen is not None and isinstance(data.terms, WordSequences):
+                words = extend_words(model, data.terms.vocabulary, unseen)
+                data = data._replace(terms=WordSequences(words, data.terms.max_length))
         # Only now, so that a run that failed leaves the estimator as it was.
         self._forget()
         self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
@@ -252,10 +266,12 @@ class Classifier(Estimator):
             )
         return self
 
-    def _learn(self, data: TrainingData, run: RunSettings) -> tuple[Any, Learned]:
+    def _learn(
+        self, data: TrainingData, run: RunSettings, unseen: WordVectors | None
+    ) -> tuple[Any, Learned]:
         """Build and train a model."""
         seed = run.training.seed
-        vectors = word_vectors(self, data.terms, seed)
+        vectors = word_vectors(self, data.terms, seed, unseen)
         width = None if vectors is None else vectors.matrix.shape[1]
         config = model_config(self, data.train.features, len(data.classes), width)
         words = getattr(data.terms, "vocabulary", None)

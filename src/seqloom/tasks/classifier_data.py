@@ -18,7 +18,9 @@ from seqloom.tasks.labeled import Labeled, is_pair, read_examples
 from seqloom.tasks.labels import class_labels, numbered
 from seqloom.tasks.supervised_objective import Examples
 from seqloom.tasks.text_features import FeatureConfig, TermLimits, TextFeatures
+from seqloom.tasks.unseen_words import know_by_vector
 from seqloom.text import TextPipeline
+from seqloom.text.vectors import WordVectors
 
 OWNER = "Classifier"
 
@@ -53,6 +55,7 @@ class ExampleEncoder:
         sequences: Whether the architecture reads sequences.
         multilabel: Whether an example has a set of labels.
         max_length: How much of a sequence is read; None for all of it.
+        vectors: Where words of the validation data have a vector here, they are known by it.
     """
 
     features: FeatureConfig
@@ -60,6 +63,7 @@ class ExampleEncoder:
     sequences: bool
     multilabel: bool
     max_length: int | None
+    vectors: WordVectors | None = None
 
     def read(
         self,
@@ -106,18 +110,21 @@ class ExampleEncoder:
         columns = isinstance(given.y, LabelSets) and given.y.columns is not None
         classes = self._classes(given)
         terms = self._terms(given)
-        train = Examples(features_like(given, terms), self.targets(given, classes, "training"))
-        checked = None
-        if valid is not None:
-            width = None if given.is_text else train.features.width
-            own = given.pipeline
-            x, y = valid if is_pair(valid) else (valid, None)
-            read = self.read(x, y, lambda: own or pipeline(), width=width)
-            features = features_like(read, terms)
-            checked = Examples(features, self.targets(read, classes, "validation"))
-        else:
-            train, checked = hold_out(train, share, seed)
-        return TrainingData(classes, columns, terms, given.pipeline, train, checked)
+        targets = self.targets(given, classes, "training")
+        if valid is None:
+            train, checked = hold_out(Examples(features_like(given, terms), targets), share, seed)
+            return TrainingData(classes, columns, terms, given.pipeline, train, checked)
+        own, width = given.pipeline, None
+        if not given.is_text:
+            width = features_like(given, terms).width
+        x, y = valid if is_pair(valid) else (valid, None)
+        read = self.read(x, y, lambda: own or pipeline(), width=width)
+        if self.vectors is not None and isinstance(terms, WordSequences):
+            known = know_by_vector(terms.vocabulary, read.x, self.vectors)
+            terms = WordSequences(known, terms.max_length)
+        train = Examples(features_like(given, terms), targets)
+        checked = Examples(features_like(read, terms), self.targets(read, classes, "validation"))
+        return TrainingData(classes, columns, terms, own, train, checked)
 
     def _classes(self, given: Labeled) -> NDArray[Any]:
         if isinstance(given.y, LabelSets):

@@ -15,10 +15,11 @@ from seqloom.tasks.classifier_multilabel import check_threshold, fixed_threshold
 from seqloom.tasks.classifier_sequences import WordSequences
 from seqloom.tasks.classifier_text import Terms
 from seqloom.tasks.classifier_training import check_class_weight, check_perceptron
-from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix
+from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix, open_vectors
 from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples
 from seqloom.tasks.text_features import FeatureConfig, TermLimits
+from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from seqloom.tasks.classifier import Classifier
@@ -46,6 +47,13 @@ def make_encoder(owner: Classifier) -> ExampleEncoder:
         owner.multilabel,
         most,
     )
+
+
+def unseen_vectors(owner: Classifier) -> WordVectors | None:
+    """Return the vectors that words outside the training data are known by, if they shall be."""
+    if owner.vectors is None or not owner.unseen_vectors:
+        return None
+    return open_vectors(owner.vectors)
 
 
 def check_settings(owner: Classifier, training: TrainConfig) -> ExampleEncoder:
@@ -81,6 +89,8 @@ def _check_sequence_settings(owner: Classifier, features: FeatureConfig) -> None
         )
     if not owner.tune_vectors and owner.vectors is None:
         raise ConfigError("tune_vectors=False keeps given vectors as they are, got vectors=None")
+    if owner.unseen_vectors and owner.vectors is None:
+        raise ConfigError("unseen_vectors=True knows words by given vectors, got vectors=None")
 
 
 def _check_vector_settings(owner: Classifier) -> None:
@@ -89,7 +99,12 @@ def _check_vector_settings(owner: Classifier) -> None:
             "features='embedding' learns word vectors, which only architecture 'mlp' does, got "
             f"{owner.arch!r}; use arch='mlp' (hidden_sizes=() for a softmax layer alone)"
         )
-    given = {"vectors": None, "tune_vectors": True, "max_length": None}
+    given = {
+        "vectors": None,
+        "tune_vectors": True,
+        "unseen_vectors": False,
+        "max_length": None,
+    }
     for name, default in given.items():
         if getattr(owner, name) is not default:
             raise ConfigError(
@@ -124,8 +139,10 @@ def model_config(
     return owner.build_config(**from_data)
 
 
-def word_vectors(owner: Classifier, terms: Terms | None, seed: int) -> EmbeddingMatrix | None:
-    """Return the word vectors to begin with, if some were given.
+def word_vectors(
+    owner: Classifier, terms: Terms | None, seed: int, source: WordVectors | None = None
+) -> EmbeddingMatrix | None:
+    """Return the word vectors to begin with, if some were given; `source` if it was read already.
 
     An `embed_size` that is not the architecture's own must be theirs.
 
@@ -139,7 +156,7 @@ def word_vectors(owner: Classifier, terms: Terms | None, seed: int) -> Embedding
     params = owner.get_params(deep=False)
     default = load_config_class(owner.architecture).embed_size
     wanted = params["embed_size"] if params["embed_size"] != default else None
-    return embedding_matrix(terms.vocabulary, owner.vectors, wanted, seed)
+    return embedding_matrix(terms.vocabulary, source or owner.vectors, wanted, seed)
 
 
 def own_valid_share(owner: Classifier) -> float:

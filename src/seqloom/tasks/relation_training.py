@@ -23,12 +23,12 @@ from seqloom.tasks.relation_text import LabeledSentences
 from seqloom.tasks.relation_words import (
     begin_with,
     choose_words,
-    extend_words,
     finish,
     relation_examples,
 )
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
 from seqloom.tasks.text_features import TermLimits
+from seqloom.tasks.unseen_words import extend_words
 from seqloom.text import Vocabulary
 
 if TYPE_CHECKING:

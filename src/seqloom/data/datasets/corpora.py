@@ -14,6 +14,7 @@ from seqloom.data.lines import read_parallel, read_text
 from seqloom.data.problems import OnError, Problems, Records, shown
 from seqloom.data.rows import Row, read_rows
 from seqloom.data.sources import read_lines
+from seqloom.data.trees import read_trees
 from seqloom.errors import DataError
 from seqloom.files import Source, open_bytes
 
@@ -47,6 +48,37 @@ def read_label_first(path: Source, *, on_error: OnError = "raise") -> Records[La
                 problems.report(
                     f"must be a label, a blank and a text, got {shown(line)}", path, number
                 )
+
+    return Records(read, fspath(path), on_error)
+
+
+def read_tree_texts(
+    path: Source, *, phrases: bool = False, on_error: OnError = "raise"
+) -> Records[LabeledText]:
+    """Read the sentences of the sentiment treebank as negative ("0") or positive ("1").
+
+    Classes 0 and 1 of a tree are negative, 3 and 4 positive; those of class 2 are left out.
+
+    Args:
+        path: The file of trees.
+        phrases: Whether to read every phrase of a tree, each with a label once, as Kim (2014,
+            section 3) trains.
+        on_error: "raise" at the first malformed tree, or "skip" and count.
+    """
+    trees = read_trees(path, on_error=on_error)
+
+    def read(problems: Problems) -> Iterator[LabeledText]:
+        seen = set()
+        for tree in trees:
+            for node in tree.nodes() if phrases else [tree]:
+                if node.label not in "0134":
+                    continue
+                example = LabeledText(" ".join(node.leaves()), ("0" if node.label < "2" else "1",))
+                if not phrases or example not in seen:
+                    seen.add(example)
+                    yield example
+        problems.count += trees.skipped
+        problems.first.extend(trees.problems)
 
     return Records(read, fspath(path), on_error)
 

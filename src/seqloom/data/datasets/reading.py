@@ -47,6 +47,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "text": read_text,
     "text-by-member": corpora.read_text_by_member,
     "token-lines": read_token_lines,
+    "tree-texts": corpora.read_tree_texts,
     "trees": read_trees,
 }
 """Every reader a split of the catalogue may name."""
