@@ -192,6 +192,14 @@ class MultiHeadAttention(nn.Module):
         together = attended.transpose(1, 2).reshape(B, T, D)
         return MultiHeadOutput(self.out_proj(together), memory, weights)
 
+    def remember(
+        self, key: Float[Tensor, "B S _"], value: Float[Tensor, "B S _"] | None = None
+    ) -> KeyValues:
+        """Keys and values as `past` takes them, for queries that come later."""
+        value = key if value is None else value
+        query = key.new_zeros(len(key), 0, self.input_size)
+        return KeyValues(*self._projected(query, key, value)[1:])
+
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         bias = self.in_proj_bias
         if self.key_size == self.value_size == self.input_size:
