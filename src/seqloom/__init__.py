@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from seqloom.tasks.loading import load as load
     from seqloom.tasks.mixing import mix as mix
     from seqloom.tasks.neural_cache import with_cache as with_cache
+    from seqloom.tasks.recognizer import Recognizer as Recognizer
     from seqloom.tasks.regressor import Regressor as Regressor
     from seqloom.tasks.relation_classifier import RelationClassifier as RelationClassifier
     from seqloom.tasks.summarizer import Summarizer as Summarizer
+    from seqloom.tasks.tagger import Tagger as Tagger
 
 __version__ = "0.1.0"
 
@@ -25,9 +27,11 @@ __all__ = [
     "Classifier",
     "Embedder",
     "LanguageModel",
+    "Recognizer",
     "Regressor",
     "RelationClassifier",
     "Summarizer",
+    "Tagger",
     "__version__",
     "load",
     "mix",
@@ -38,9 +42,11 @@ _PLACES = {
     "Classifier": "seqloom.tasks.classifier:Classifier",
     "Embedder": "seqloom.tasks.embedder:Embedder",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
+    "Recognizer": "seqloom.tasks.recognizer:Recognizer",
     "Regressor": "seqloom.tasks.regressor:Regressor",
     "RelationClassifier": "seqloom.tasks.relation_classifier:RelationClassifier",
     "Summarizer": "seqloom.tasks.summarizer:Summarizer",
+    "Tagger": "seqloom.tasks.tagger:Tagger",
     "load": "seqloom.tasks.loading:load",
     "mix": "seqloom.tasks.mixing:mix",
     "with_cache": "seqloom.tasks.neural_cache:with_cache",

@@ -272,6 +272,30 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         _NEURAL,
     ),
     Architecture(
+        "recognize",
+        "ctc",
+        "recurrent layers of any cell, labels not aligned (Graves 2006)",
+        "seqloom.models.recognizer:RecognizerConfig",
+        "seqloom.models.recognizer:Recognizer",
+        _NEURAL,
+    ),
+    Architecture(
+        "tag",
+        "blstm",
+        "recurrent layers of both directions over words and their characters, CRF (Huang 2015)",
+        "seqloom.models.tagger:RecurrentTaggerConfig",
+        "seqloom.models.tagger:RecurrentTagger",
+        _NEURAL,
+    ),
+    Architecture(
+        "tag",
+        "cnn",
+        "layers of windows over words and their characters, CRF (Collobert 2011)",
+        "seqloom.models.tagger:CNNTaggerConfig",
+        "seqloom.models.tagger:CNNTagger",
+        _NEURAL,
+    ),
+    Architecture(
         "regress",
         "linear",
         "least squares, with a ridge if wanted (Hoerl 1970)",
@@ -362,8 +386,10 @@ TASKS: dict[str, str] = {
     "classify": "seqloom.tasks.classifier:Classifier",
     "regress": "seqloom.tasks.regressor:Regressor",
     "embed": "seqloom.tasks.embedder:Embedder",
+    "recognize": "seqloom.tasks.recognizer:Recognizer",
     "relate": "seqloom.tasks.relation_classifier:RelationClassifier",
     "summarize": "seqloom.tasks.summarizer:Summarizer",
+    "tag": "seqloom.tasks.tagger:Tagger",
 }
 
 

@@ -1,0 +1,460 @@
+"""Taggers: a tag for each word of a sentence, or each vector of a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+
+from seqloom.config import from_dict, to_dict
+from seqloom.errors import ConfigError, InputError, one_of
+from seqloom.metrics.spans import PREFIXES, Scheme, SpanReport, score_spans
+from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
+from seqloom.tasks.estimator import Estimator, tensor_shapes
+from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
+from seqloom.tasks.relation_training import without_validation
+from seqloom.tasks.segmenter import cut_texts
+from seqloom.tasks.tagger_objective import best_tags, each_part
+from seqloom.tasks.tagger_results import Tagged, found_spans
+from seqloom.tasks.tagger_text import read_sentences, read_tagged_sentences
+from seqloom.tasks.tagger_training import (
+    TagSet,
+    learn_tags,
+    read_items,
+    set_apart,
+    tag_metrics,
+)
+from seqloom.tasks.tagger_words import FEATURES, TokenReader
+from seqloom.tasks.text_features import TermLimits
+from seqloom.text import TextConfig, TextPipeline, Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.tasks.pretrained import VectorSource
+    from seqloom.training import TrainConfig
+
+VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
+STORED = ("fold", "scheme", "encode", "segment")
+
+
+class Tagger(Estimator):
+    """Learns a tag for each word: parts of speech, chunks, entities, slots, the edges of words.
+
+    `fit` keeps the weights that are best on the validation data: by the F1 of spans as conlleval
+    counts it where tags mark spans, else by accuracy.
+
+    Args:
+        arch: "blstm" (recurrent layers of any cell in both directions) or "cnn" (windows).
+        text: How `tag` makes words of a text: a `TextConfig` or the part of one that differs.
+        vocabulary: `min_count` and `max_size` of the words that are kept.
+        vectors: Word vectors to begin with: a file, a data set's name, or what
+            `seqloom.tasks.pretrained.open_vectors` takes.
+        tune_vectors: Whether they are trained further; words without one are trained anyway.
+        unseen_vectors: Whether words that have such a vector and do not occur in the training data
+            are known by it; else they are the unknown word.
+        features: Further features of words: "shape", "prefix", "suffix", "next", "last".
+        fold: Whether words are looked up in lower case with 0 for each digit. Characters and
+            features see them as they are.
+        scheme: How tags mark spans: "auto" finds it, "iob1", "bio", "bioes", "bmes" or "none".
+        encode: The scheme spans are trained in, None for that of the data. What is returned is in
+            the scheme of the data.
+        constrained: Whether a CRF gives illegal sequences of tags probability 0.
+        illegal: What happens to illegal tags in training data: "error", or "repair" to read them
+            as conlleval does.
+        segment: Whether to learn where the words of a text without blanks are: sentences are read
+            as their characters, tags are not needed, and `cut` gives words.
+        valid_share: The share of the training data that chooses the weights where `fit` is given no
+            `valid`. It is drawn by the seed of `training`.
+        training: Settings of the loop.
+        options: Settings of the architecture: `output` ("crf" or "softmax"), `cell`, `hidden_size`,
+            `characters` ("cnn", "rnn" or "none"), `dropout`, ...
+
+    Attributes:
+        tags_: The tags.
+        reader_: The words, features and characters known.
+
+    Examples:
+        >>> sentences = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+        >>> tags = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
+        >>> model = Tagger("cnn", valid_share=0, training={"epochs": 30, "device": "cpu"})
+        >>> model.fit(sentences, tags).tag("a cat barks").tags
+        ('DET', 'NOUN', 'VERB')
+    """
+
+    task: ClassVar[str] = "tag"
+    settings: ClassVar[tuple[str, ...]] = (
+        "text",
+        "vocabulary",
+        "vectors",
+        "tune_vectors",
+        "unseen_vectors",
+        "features",
+        "fold",
+        "scheme",
+        "encode",
+        "constrained",
+        "illegal",
+        "segment",
+        "valid_share",
+        "training",
+    )
+    text: TextConfig | Mapping[str, Any] | None
+    vocabulary: Mapping[str, Any] | None
+    vectors: VectorSource | None
+    tune_vectors: bool
+    unseen_vectors: bool
+    features: Sequence[str]
+    fold: bool
+    scheme: Any
+    encode: Scheme | None
+    constrained: bool
+    illegal: str
+    segment: bool
+    valid_share: float
+    tags_: TagSet
+    reader_: TokenReader | None
+    pipeline_: TextPipeline
+
+    def __init__(
+        self,
+        arch: str = "blstm",
+        *,
+        text: TextConfig | Mapping[str, Any] | None = None,
+        vocabulary: Mapping[str, Any] | None = None,
+        vectors: VectorSource | None = None,
+        tune_vectors: bool = True,
+        unseen_vectors: bool = True,
+        features: Sequence[str] = (),
+        fold: bool = True,
+        scheme: Scheme | Literal["auto", "none"] = "auto",
+        encode: Scheme | None = None,
+        constrained: bool = True,
+        illegal: Literal["error", "repair"] = "error",
+        segment: bool = False,
+        valid_share: float = 0.1,
+        training: TrainConfig | Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            arch,
+            options,
+            text=text,
+            vocabulary=vocabulary,
+            vectors=vectors,
+            tune_vectors=tune_vectors,
+            unseen_vectors=unseen_vectors,
+            features=features,
+            fold=fold,
+            scheme=scheme,
+            encode=encode,
+            constrained=constrained,
+            illegal=illegal,
+            segment=segment,
+            valid_share=valid_share,
+            training=training,
+        )
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803 (scikit-learn's name)
+        y: Any = None,
+        valid: Any = None,
+        out: str | PathLike[str] | None = None,
+        *,
+        resume: bool = False,
+        callbacks: Callbacks = (),
+    ) -> Self:
+        """Learn from sentences. Progress is shown where there is an `out`.
+
+        Args:
+            X: A file (one word a line and its tag in the last column, or CoNLL-U), "NAME:SPLIT",
+                `TaggedTokens`, lists of words, or sequences of vectors (T, D).
+            y: A list of tags a sentence, unless `X` brings them.
+            valid: What chooses the weights: as `X` where that brings tags, else the pair (X, y).
+                By default a share of the training data.
+            out: A directory for checkpoints and, at the end, the model.
+            resume: Whether to go on with an interrupted run in `out`.
+            callbacks: Told how it goes; see `seqloom.training`.
+        """
+        from seqloom.training.runtime import Runtime
+
+        training = self.build_training()
+        limits = self._check_settings()
+        runtime = Runtime(training.device, training.precision)
+        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+            pipeline = self._make_pipeline()
+            train = read_tagged_sentences(X, y, "training", segment=self.segment)
+            if valid is None:
+                train, checked = set_apart(train, self.valid_share, training.seed)
+            else:
+                pair = valid if isinstance(valid, tuple) and len(valid) == 2 else (valid, None)
+                checked = read_tagged_sentences(
+                    pair[0], pair[1], "validation", segment=self.segment
+                )
+            if checked is None:
+                asked = to_dict(self.training) if is_dataclass(self.training) else self.training
+                has_wish = (asked or {}).get("patience") is not None
+                training = without_validation(training, asked=has_wish)
+            elif checked.are_vectors != train.are_vectors:
+                raise InputError("training and validation data must be both words or both vectors")
+            run = RunSettings(training, place, resume, callbacks, {})
+            fitted = learn_tags(self, train, checked, limits, run)
+        # Only now, so that a run that failed leaves the estimator as it was.
+        self.model_, self.reader_, self.tags_, self.metrics_, history = fitted
+        self.pipeline_ = pipeline
+        self.provenance_ = origin(X, valid, training, sentences=len(train), **history)
+        if place is not None and runtime.is_main:
+            reopen(place)
+            self.save(place)
+        runtime.wait()
+        return self
+
+    def _check_settings(self) -> TermLimits:
+        """Refuse what can be refused before any data is read."""
+        sizes = {"vocab_size": 8, "input_size": 0, "output_size": 2, "char_vocab_size": 0}
+        self.build_config(**sizes, feature_sizes=())
+        if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
+            raise ConfigError(f"valid_share must lie in [0, 1), got {self.valid_share!r}")
+        for name, known in (
+            ("scheme", ("auto", "none", *PREFIXES)),
+            ("encode", (None, *PREFIXES)),
+            ("illegal", ("error", "repair")),
+        ):
+            if getattr(self, name) not in known:
+                names = [each for each in known if each is not None]
+                raise ConfigError(one_of(name, getattr(self, name), names))
+        if isinstance(self.features, str):
+            raise ConfigError(f"features must be a list of names, got {self.features!r}")
+        for name in self.features:
+            if name not in FEATURES:
+                raise ConfigError(one_of("feature", name, FEATURES))
+        if not self.tune_vectors and self.vectors is None:
+            raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
+        return from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")
+
+    def sets(self, option: str) -> bool:
+        """Whether the user chose an option of the architecture."""
+        return option in self._options
+
+    @property
+    def reads_spelling(self) -> bool:
+        """Whether the characters of words are read; where words are characters, they are not."""
+        return self.get_params()["characters"] != "none" and not self.segment
+
+    def _make_pipeline(self) -> TextPipeline:
+        if isinstance(self.text, TextConfig):
+            return TextPipeline(self.text)
+        given = {"unit": "character"} if self.segment and self.text is None else self.text
+        return TextPipeline(from_dict(TextConfig, given or {}, where="text"))
+
+    # -- use -------------------------------------------------------------------------------------
+
+    def _predict(self, items: Sequence[Any]) -> list[list[str]]:
+        """The tags of sentences; one without a word has none."""
+        found: list[list[str]] = [[] for _ in items]
+        there = [place for place, item in enumerate(items) if len(item)]
+        if there:
+            rows = best_tags(self.model_, read_items(self.reader_, [items[i] for i in there]))
+            for place, row in zip(there, rows, strict=True):
+                found[place] = self.tags_.outward(row)
+        return found
+
+    def predict(self, X: Any) -> list[list[str]]:  # noqa: N803
+        """Return the tags of each sentence, given as lists of words or sequences of vectors."""
+        self.require_fitted()
+        width = None if self.reader_ is not None else self.model_.config.input_size
+        return self._predict(read_sentences(X, width=width).items)
+
+    @overload
+    def tag(self, sentences: str, *, probabilities: bool = False, best: int = 1) -> Tagged: ...
+    @overload
+    def tag(self, sentences: Any, *, probabilities: bool = False, best: int = 1) -> Any: ...
+    def tag(self, sentences: Any, *, probabilities: bool = False, best: int = 1) -> Any:
+        """Return the tags of a sentence, or of each of several.
+
+        Args:
+            sentences: A text, a list of texts, or a list of sentences, each a list of words or a
+                sequence of vectors.
+            probabilities: Whether to say how probable each tag is, over all sequences of tags.
+            best: How many readings to give, the best first.
+
+        Returns:
+            A `Tagged` of one text, else a list of them. A sentence without words has no tags.
+        """
+        self.require_fitted()
+        if isinstance(sentences, str):
+            return self.tag([sentences], probabilities=probabilities, best=best)[0]
+        given = list(sentences)
+        if self.reader_ is not None and given and all(isinstance(one, str) for one in given):
+            tokens = [self.pipeline_(text) for text in given]
+            words = [list(each.words) for each in tokens]
+            found = self._describe(words, probabilities, best)
+            return [
+                _with_spans(one, self.tags_, text, each.spans)
+                for one, text, each in zip(found, given, tokens, strict=True)
+            ]
+        width = None if self.reader_ is not None else self.model_.config.input_size
+        items = read_sentences(given, width=width).items if given else []
+        return [_with_spans(one, self.tags_) for one in self._describe(items, probabilities, best)]
+
+    def _describe(self, items: Sequence[Any], probabilities: bool, best: int) -> list[Tagged]:
+        words = [tuple(item) if self.reader_ is not None else () for item in items]
+        if best < 1:
+            raise ConfigError(f"best must be at least 1, got {best}")
+        if not probabilities and best == 1:
+            found = self._predict(items)
+            return [Tagged(w, tuple(row)) for w, row in zip(words, found, strict=True)]
+        result = [Tagged((), ()) for _ in items]
+        there = [place for place, item in enumerate(items) if len(item)]
+        sequences = read_items(self.reader_, [items[i] for i in there]) if there else None
+        layer = self.model_.output
+        for index, scores, lengths in each_part(self.model_, sequences) if sequences else ():
+            paths = layer.best(scores, lengths, best)
+            shares = layer.marginals(scores, lengths)
+            if self.model_.config.output == "crf":
+                paths = paths._replace(
+                    scores=paths.scores - layer.log_partition(scores, lengths)[:, None]
+                )
+            for row, place in enumerate(index.tolist()):
+                n = int(lengths[row])
+                readings = tuple(
+                    (tuple(self.tags_.outward(tags[:n].cpu().numpy())), float(score))
+                    for tags, score in zip(paths.tags[row], paths.scores[row], strict=True)
+                    if score > -1e29
+                )
+                chosen = shares[row, :n].gather(1, paths.tags[row, 0, :n, None])[:, 0]
+                result[there[place]] = Tagged(
+                    words[there[place]],
+                    readings[0][0],
+                    (),
+                    tuple(chosen.tolist()) if probabilities else None,
+                    readings if best > 1 else (),
+                )
+        return result
+
+    def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """For the command line: the tagged words of each line."""
+        if self.segment:
+            for line, words in zip(lines, self.cut_all(lines), strict=True):
+                yield {"words": " ".join(words), "text": line}
+            return
+        for line, found in zip(lines, self.tag(list(lines)), strict=True):
+            yield {"tagged": " ".join(f"{word}/{tag}" for word, tag in found), "text": line}
+
+    def cut(self, text: str) -> list[str]:
+        """Return the words of a text, blanks included, of a tagger fitted with `segment=True`.
+
+        With this method it is a `seqloom.text.words.Segmenter`: `TextPipeline(segmenter=model)`.
+        """
+        return self.cut_all([text])[0]
+
+    def cut_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the words of each text; many at once take less time."""
+        self.require_fitted()
+        if not self.segment:
+            raise ConfigError("a tagger that cuts is fitted with segment=True, got segment=False")
+        return cut_texts(texts, self._predict)
+
+    def report(self, data: Any, y: Any = None) -> SpanReport:
+        """Return what conlleval counts; `str` of it is what that prints."""
+        return score_spans(*self._compare(data, y))
+
+    def _compare(self, data: Any, y: Any) -> tuple[list[list[str]], list[list[str]]]:
+        self.require_fitted()
+        if y is None and isinstance(data, tuple) and len(data) == 2:
+            data, y = data
+        width = None if self.reader_ is not None else self.model_.config.input_size
+        given = read_tagged_sentences(data, y, "evaluation", segment=self.segment, width=width)
+        assert given.tags is not None
+        return self._predict(given.items), given.tags
+
+    def evaluate(self, data: Any, y: Any = None) -> dict[str, float]:
+        """Return how well sentences are tagged.
+
+        Args:
+            data: As `fit` takes them; a pair (X, y) may also be given as one.
+            y: A list of tags a sentence, unless `data` brings them.
+
+        Returns:
+            `accuracy`, `sentences` and `words`; where tags mark spans also `f1`, `precision` and
+            `recall` as conlleval counts them and `f1/TYPE` of each type; from 0 to 1.
+        """
+        predicted, gold = self._compare(data, y)
+        found = tag_metrics(predicted, gold, self.tags_)
+        return {**found, "sentences": float(len(gold)), "words": float(sum(map(len, gold)))}
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return the F1 of spans, or the accuracy where tags mark none."""
+        found = self.evaluate(X, y)
+        return found["accuracy" if self.tags_.scheme is None else "f1"]
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the weights by name, with their shapes."""
+        self.require_fitted()
+        return tensor_shapes(self.model_)
+
+    def save(self, directory: str | PathLike[str]) -> Path:
+        """Write a model directory."""
+        self.require_fitted()
+        reader, tags = self.reader_, self.tags_
+        header = ModelHeader(
+            task=self.task,
+            architecture=self.arch,
+            config=to_dict(self.model_.config),
+            settings={
+                "tags": {"names": tags.names, "scheme": tags.scheme, "inner": tags.inner},
+                "text": to_dict(self.pipeline_.config),
+                "features": [] if reader is None else [*reader.features],
+                **{name: getattr(self, name) for name in STORED},
+            },
+            metrics=self.metrics_,
+            provenance=self.provenance_,
+        )
+        files = {}
+        if reader is not None:
+            files = {VOCABULARY: reader.words.to_dict()}
+            files |= {f"{name}.json": v.to_dict() for name, v in reader.features.items()}
+            if reader.characters is not None:
+                files[CHARACTERS] = reader.characters.to_dict()
+        return write_model(directory, header, self.model_.state_dict(), files)
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> Self:
+        """Build the tagger a directory describes."""
+        settings = stored.header.settings
+        text = from_dict(TextConfig, settings["text"])
+        names = settings["features"]
+        given = {name: settings[name] for name in STORED}
+        model = cls(stored.header.architecture, text=text, features=names, **given)
+        model.pipeline_ = TextPipeline(text)
+        model.tags_ = TagSet(**settings["tags"])
+        model.reader_ = None
+        place = stored.place
+        if (place / VOCABULARY).exists():
+            has_characters = (place / CHARACTERS).exists()
+            model.reader_ = TokenReader(
+                Vocabulary.load(place / VOCABULARY),
+                folds=settings["fold"],
+                features={name: Vocabulary.load(place / f"{name}.json") for name in names},
+                characters=Vocabulary.load(place / CHARACTERS) if has_characters else None,
+            )
+        model._restore(stored)
+        return model
+
+
+def _with_spans(
+    found: Tagged,
+    tags: TagSet,
+    text: str | None = None,
+    offsets: Sequence[tuple[int, int]] | None = None,
+) -> Tagged:
+    """The same with what its tags mark."""
+    if tags.scheme is None or not found.words:
+        return found
+    spans = found_spans(found.words, found.tags, text, offsets)
+    return Tagged(found.words, found.tags, spans, found.probabilities, found.alternatives)

@@ -1,0 +1,252 @@
+"""Training a tagger: words, tags and constraints to a network, and what it is chosen by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from seqloom.architectures import load_model_class
+from seqloom.config import to_dict
+from seqloom.data.ragged import Ragged
+from seqloom.errors import InputError
+from seqloom.metrics.spans import Scheme, convert_tags, find_scheme, is_allowed, score_spans
+from seqloom.nn.crf import CRF
+from seqloom.tasks.classifier_sequences import SPECIALS
+from seqloom.tasks.directory import TRAINING
+from seqloom.tasks.fitting import Learned, RunSettings
+from seqloom.tasks.pretrained import open_vectors
+from seqloom.tasks.relation_words import begin_with, choose_words, finish
+from seqloom.tasks.tagger_objective import TaggingObjective, best_tags
+from seqloom.tasks.tagger_text import TaggedSentences, legal
+from seqloom.tasks.tagger_words import TokenReader, TokenSequences, folded
+from seqloom.tasks.text_features import TermLimits
+from seqloom.tasks.unseen_words import extend_words
+
+if TYPE_CHECKING:
+    from seqloom.tasks.tagger import Tagger
+
+
+class TagSet(NamedTuple):
+    """The tags of a tagger.
+
+    Args:
+        names: The tags it is trained with, sorted.
+        scheme: The scheme of the data, None if the tags mark no spans.
+        inner: The scheme it is trained with.
+    """
+
+    names: list[str]
+    scheme: Scheme | None
+    inner: Scheme | None
+
+    def outward(self, ids: NDArray[np.int64]) -> list[str]:
+        """Return the tags of numbers, in the scheme of the data."""
+        tags = [self.names[i] for i in ids.tolist()]
+        if self.scheme is None or self.scheme == self.inner:
+            return tags
+        return convert_tags(tags, self.scheme)
+
+    def constraints(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+        """Return which transitions, first and last tags are legal, None where all are."""
+        if self.inner is None:
+            return None
+        scheme, names = self.inner, self.names
+        pairs = [[is_allowed(a, b, scheme) for b in names] for a in names]
+        first = [is_allowed(None, b, scheme) for b in names]
+        last = [is_allowed(a, None, scheme) for a in names]
+        return torch.tensor(pairs), torch.tensor(first), torch.tensor(last)
+
+
+class FittedTagger(NamedTuple):
+    """What training gives.
+
+    Args:
+        model: The network, on the CPU.
+        reader: How words are read; None for vectors.
+        tags: Its tags.
+        metrics: What it reached.
+        history: How it went.
+    """
+
+    model: Any
+    reader: TokenReader | None
+    tags: TagSet
+    metrics: dict[str, Any]
+    history: dict[str, Any]
+
+
+def set_apart(
+    whole: TaggedSentences, share: float, seed: int
+) -> tuple[TaggedSentences, TaggedSentences | None]:
+    """Return what to learn from and what to choose on, the same for the same seed."""
+    count = int(share * len(whole))
+    if not count:
+        return whole, None
+    order = np.random.default_rng([seed, 1]).permutation(len(whole))
+    return whole.part(np.sort(order[count:])), whole.part(np.sort(order[:count]))
+
+
+def choose_tags(owner: Tagger, train: TaggedSentences) -> tuple[TagSet, TaggedSentences]:
+    """Return the tags to train with, and the training data with them.
+
+    Raises:
+        InputError: If there is one tag alone, or the tags of a sentence are illegal.
+    """
+    assert train.tags is not None
+    seen = {tag for row in train.tags for tag in row}
+    scheme = find_scheme(seen) if owner.scheme == "auto" else owner.scheme
+    scheme = None if scheme == "none" else scheme
+    inner = scheme
+    if scheme is not None:
+        train = legal(train, scheme, repair=owner.illegal == "repair")
+        inner = scheme if owner.encode is None else owner.encode
+    assert train.tags is not None
+    tags = train.tags
+    if inner is not None and inner != scheme:
+        tags = [convert_tags(row, inner) for row in tags]
+    names = sorted({tag for row in tags for tag in row})
+    if len(names) < 2:
+        raise InputError(f"there must be at least two tags to tell apart, got {names}")
+    return TagSet(names, scheme, inner), replace(train, tags=tags)
+
+
+def read_items(reader: TokenReader | None, items: Sequence[Any]) -> TokenSequences:
+    """Return sentences of words, or of vectors, as a network reads them."""
+    if reader is None:
+        return TokenSequences(Ragged.of(items, np.float32))
+    return reader(items)
+
+
+def tag_metrics(predicted: list[list[str]], gold: list[list[str]], tags: TagSet) -> dict[str, Any]:
+    """Return how good tags are: `f1` of spans where they mark some, and `accuracy`."""
+    report = score_spans(predicted, gold)
+    if tags.scheme is None:
+        return {"accuracy": report.accuracy}
+    return report.metrics()
+
+
+def learn_tags(
+    owner: Tagger,
+    train: TaggedSentences,
+    valid: TaggedSentences | None,
+    limits: TermLimits,
+    run: RunSettings,
+) -> FittedTagger:
+    """Train a new network; it ends with the weights that are best on `valid`.
+
+    Args:
+        owner: Whose settings count; it is not changed.
+        train: The training data.
+        valid: The validation data, if there is any.
+        limits: Which words of the training data are kept.
+        run: The settings of the loop and where it runs.
+    """
+    tags, train = choose_tags(owner, train)
+    assert train.tags is not None
+    vectors = None if owner.vectors is None else open_vectors(owner.vectors)
+    reader, sizes = None, {"vocab_size": 0, "input_size": 0, "char_vocab_size": 0}
+    sizes |= {"output_size": len(tags.names), "feature_sizes": ()}  # type: ignore[dict-item]
+    if train.are_vectors:
+        sizes["input_size"] = train.items[0].shape[1]
+    else:
+        others = [] if valid is None or not owner.unseen_vectors else valid.items
+        words = [folded(rows) if owner.fold else rows for rows in (train.items, others)]
+        reader = TokenReader(
+            choose_words(words[0], limits, words[1], vectors, SPECIALS),
+            folds=owner.fold,
+            features=TokenReader.learn_features(train.items, owner.features),
+            characters=TokenReader.learn_characters(train.items) if owner.reads_spelling else None,
+        )
+        sizes["vocab_size"] = len(reader.words)
+        sizes["feature_sizes"] = tuple(map(len, reader.features.values()))  # type: ignore[assignment]
+        sizes["char_vocab_size"] = len(reader.characters) if reader.characters else 0
+        if vectors is not None and not owner.sets("embed_size"):
+            sizes["embed_size"] = vectors.size
+    config = owner.build_config(**sizes)
+    facts = {"model": to_dict(config), "sentences": len(train), "tags": tags.names}
+    if reader is not None:
+        facts["vocabulary"] = reader.words.hash
+    seed, history = run.training.seed, {}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = load_model_class(owner.architecture)(config)
+        if vectors is not None and reader is not None:
+            share = begin_with(model, reader.words, vectors, tuned=owner.tune_vectors, seed=seed)
+            history["words_with_vectors"] = share
+        limited = tags.constraints() if owner.constrained else None
+        if limited is not None and isinstance(model.output, CRF):
+            model.output.constrain(*limited)
+        if reader is None:
+            _standardize(model, train.items)
+        learned = _run(model, reader, tags, (train, valid), replace(run, facts=facts))
+    if reader is not None:
+        finish(model)
+    if vectors is not None and owner.unseen_vectors and reader is not None:
+        reader.words = extend_words(model, reader.words, vectors)
+    model.eval()
+    found = {**history, **learned.history}
+    return FittedTagger(model, reader, tags, learned.metrics, found)
+
+
+def _standardize(model: Any, items: Sequence[NDArray[np.float32]]) -> None:
+    """Let every coordinate of given vectors have mean 0 and deviation 1 on the training data."""
+    flat = np.concatenate(items).astype(np.float64)
+    deviation = flat.std(axis=0)
+    scale = 1 / np.where(deviation > 0, deviation, 1.0)
+    model.input.standardize(torch.from_numpy(flat.mean(axis=0)), torch.from_numpy(scale))
+
+
+def _run(
+    model: nn.Module,
+    reader: TokenReader | None,
+    tags: TagSet,
+    data: tuple[TaggedSentences, TaggedSentences | None],
+    settings: RunSettings,
+) -> Learned:
+    from seqloom.training import train as run
+    from seqloom.training.report import Silent
+
+    training, place = settings.training, settings.place
+    train, valid = data
+    numbers = {name: i for i, name in enumerate(tags.names)}
+    assert train.tags is not None
+    targets = Ragged.of([[numbers[tag] for tag in row] for row in train.tags], np.int32)
+    checked = None if valid is None else read_items(reader, valid.items)
+
+    def measure(network: nn.Module) -> dict[str, float]:
+        if checked is None or valid is None or valid.tags is None:
+            return {}
+        predicted = [tags.outward(row) for row in best_tags(network, checked)]
+        found = tag_metrics(predicted, valid.tags, tags)
+        return {name: value for name, value in found.items() if "/" not in name}
+
+    objective = TaggingObjective(
+        read_items(reader, train.items),
+        targets,
+        measure,
+        "accuracy" if tags.scheme is None else "f1",
+        replace(training.batch, seed=training.batch.seed + training.seed),
+    )
+    result = run(
+        model,
+        objective,
+        training,
+        place and place / TRAINING,
+        resume=settings.resume,
+        facts=settings.facts,
+        callbacks=settings.callbacks,
+        display=Silent() if place is None else None,
+    )
+    model.cpu()
+    history = {
+        "updates": result.steps,
+        "epochs": result.epochs,
+        "seconds": round(result.seconds, 1),
+    }
+    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
