@@ -118,18 +118,17 @@ class _AlignmentSums(torch.autograd.Function):
     ) -> Tensor:
         from seqloom.kernels.ctc import alignment_sums
 
-        found = torch.empty(len(log_probs), dtype=torch.float64)
-        posteriors = torch.zeros(log_probs.shape, dtype=log_probs.dtype)
-        given = (log_probs.detach().contiguous(), targets.long().contiguous())
+        rows = log_probs.detach().double().contiguous()
+        found, posteriors = rows.new_empty(len(rows)), torch.zeros_like(rows)
+        whole = (targets.contiguous(), lengths, target_lengths)
         alignment_sums(
-            *(each.numpy() for each in given),
-            lengths.long().numpy(),
-            target_lengths.long().numpy(),
+            rows.numpy(),
+            *(each.long().numpy() for each in whole),
             blank,
             found.numpy(),
             posteriors.numpy(),
         )
-        ctx.save_for_backward(posteriors)
+        ctx.save_for_backward(posteriors.to(log_probs.dtype))
         return -found.to(log_probs.dtype)
 
     @staticmethod

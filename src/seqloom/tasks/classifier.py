@@ -31,7 +31,6 @@ from seqloom.tasks.classifier_settings import (
     make_encoder,
     model_config,
     own_valid_share,
-    training_for,
     unseen_vectors,
     word_vectors,
 )
@@ -40,7 +39,14 @@ from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import class_weights, learn_classes
 from seqloom.tasks.directory import StoredModel, reopen
 from seqloom.tasks.estimator import Estimator, tensor_shapes
-from seqloom.tasks.fitting import Callbacks, Learned, RunSettings, origin, training_place
+from seqloom.tasks.fitting import (
+    Callbacks,
+    Learned,
+    RunSettings,
+    origin,
+    training_for_data,
+    training_place,
+)
 from seqloom.tasks.labeled import Labeled, is_pair
 from seqloom.tasks.pretrained import VectorSource, put_vectors
 from seqloom.tasks.scikit import estimator_tags
@@ -234,7 +240,8 @@ class Classifier(Estimator):
             encoder = replace(encoder, vectors=unseen)
             data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=training.seed)
             check_data(self, data)
-            training = training_for(self, training, data.valid)
+            checked = data.valid is not None
+            training = training_for_data(training, self.training, is_checked=checked)
             run = RunSettings(training, place, resume, callbacks, {})
             model, learned = self._learn(data, run, unseen)
             decision = self._decide(model, data)

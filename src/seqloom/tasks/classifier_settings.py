@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seqloom.architectures import load_config_class
-from seqloom.config import from_dict, to_dict
+from seqloom.config import from_dict
 from seqloom.data.features import Bags, Features
 from seqloom.errors import ConfigError, InputError
 from seqloom.models.sentence_encoder import SequenceOptions
@@ -17,7 +16,6 @@ from seqloom.tasks.classifier_text import Terms
 from seqloom.tasks.classifier_training import check_class_weight, check_perceptron
 from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix, open_vectors
 from seqloom.tasks.sequences import Sequences
-from seqloom.tasks.supervised_objective import Examples
 from seqloom.tasks.text_features import FeatureConfig, TermLimits
 from seqloom.text.vectors import WordVectors
 
@@ -181,21 +179,3 @@ def check_data(owner: Classifier, data: TrainingData) -> None:
         )
     if owner.multilabel:
         fixed_thresholds(owner.threshold, data.classes)
-
-
-def training_for(owner: Classifier, training: TrainConfig, valid: Examples | None) -> TrainConfig:
-    """Drop the architecture's own patience where nothing can be validated.
-
-    What was asked for and cannot be had is refused.
-    """
-    if valid is not None or not training.needs_validation:
-        return training
-    changed = replace(training, patience=None)
-    given = owner.training
-    asked = to_dict(training) if is_dataclass(given) else given or {}
-    if changed.needs_validation or asked.get("patience") is not None:
-        raise ConfigError(
-            "training.patience and schedule 'plateau' need validation data, got valid=None; "
-            "give some or raise valid_share"
-        )
-    return changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import nn
 
 from seqloom.config import to_dict
-from seqloom.errors import SeqloomError
+from seqloom.errors import ConfigError, SeqloomError
 from seqloom.tasks.directory import TRAINING, discard_unbegun, prepare_place, provenance
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
 
@@ -113,6 +113,26 @@ def run_training(
     }
     metrics = goal.measure(model, valid) if whole and valid is not None else result.metrics
     return Learned({f"valid_{name}": value for name, value in metrics.items()}, history)
+
+
+def training_for_data(training: TrainConfig, asked: Any, *, is_checked: bool) -> TrainConfig:
+    """Drop an architecture's own patience where nothing can be validated.
+
+    Args:
+        training: The settings.
+        asked: Those that the user gave, which are refused if they cannot be had.
+        is_checked: Whether there is validation data.
+    """
+    if is_checked or not training.needs_validation:
+        return training
+    changed = replace(training, patience=None)
+    given = to_dict(training) if is_dataclass(asked) else asked or {}
+    if changed.needs_validation or given.get("patience") is not None:
+        raise ConfigError(
+            "training.patience and schedule 'plateau' need validation data, got valid=None; "
+            "give some or raise valid_share"
+        )
+    return changed
 
 
 def origin(train: Any, valid: Any, training: TrainConfig, **facts: Any) -> dict[str, Any]:
