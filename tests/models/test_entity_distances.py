@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from seqloom.errors import ConfigError, ShapeError
 from seqloom.models.cnn_classifier import CNNClassifier, CNNClassifierConfig
 from seqloom.models.entity_distances import EntityDistances, entity_distances
+from seqloom.models.entity_states import EntityStates
 from seqloom.models.recurrent_classifier import AttBLSTMConfig, RecurrentClassifier
 
 MARKERS = (2, 3, 4, 5)
@@ -105,6 +106,30 @@ def test_every_parameter_gets_a_gradient(kind):
     model = build(kind)
     model(*padded(sentences(2))).scores.square().sum().backward()
     assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("kind", ["att-blstm", "cnn"])
+def test_states_at_the_ends_of_entities_are_read_too(kind):
+    inner, rows = build(kind), sentences(3)
+    model = EntityStates(inner, (3, 5)).double().eval()
+    whole, plain = model(*padded(rows)), inner(*padded(rows))
+    for b, row in enumerate(rows):
+        ends = [plain.states[b, row.index(marker)] for marker in (3, 5)]
+        more = model.output.weight @ torch.cat(ends).tanh()
+        assert_close(whole.scores[b], plain.scores[b] + more)
+        assert_close(whole.scores[b], model(torch.tensor([row])).scores[0])
+    whole.scores.square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())
+
+
+def test_without_a_vector_a_word_there_are_no_states_to_read():
+    class Without(CNNClassifier):
+        def forward(self, x, lengths=None):
+            return super().forward(x, lengths)._replace(states=None)
+
+    config = CNNClassifierConfig(vocab_size=V, input_size=0, output_size=C)
+    with pytest.raises(ConfigError, match="need a model with a vector a word, got Without"):
+        EntityStates(Without(config), (3, 5))(*padded(sentences(0)))
 
 
 def test_word_dropout_acts_once():

@@ -93,8 +93,8 @@ def test_markers_are_words_of_every_vocabulary():
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("position_size", [0, 4])
-def test_every_architecture_learns_what_relates(arch, position_size):
+@pytest.mark.parametrize("reads", [{}, {"position_size": 4}, {"entity_states": True}], ids=str)
+def test_every_architecture_learns_what_relates(arch, reads):
     settings = {
         "epochs": 15,
         "optimizer": {"name": "adam", "rate": 0.01},
@@ -104,7 +104,7 @@ def test_every_architecture_learns_what_relates(arch, position_size):
     small = {"cnn": {"num_maps": 8}, "transformer": {"num_layers": 1}}.get(arch, {})
     small |= {} if arch == "cnn" else {"hidden_size": 16}
     model = RelationClassifier(
-        arch, position_size=position_size, training=settings, dropout=0.1, embed_size=12, **small
+        arch, training=settings, dropout=0.1, embed_size=12, **reads, **small
     ).fit(sentences(300))
     assert model.evaluate(sentences(60, seed=9))["macro_f1"] > 0.95
 
@@ -178,9 +178,9 @@ def vectors() -> WordVectors:
     return WordVectors(words, drawn)
 
 
-@pytest.mark.parametrize("position_size", [0, 3])
-def test_unseen_words_with_a_vector_change_nothing_else(vectors, position_size):
-    options = {"vectors": vectors, "training": FAST, "position_size": position_size}
+@pytest.mark.parametrize("reads", [{}, {"position_size": 3, "entity_states": True}], ids=str)
+def test_unseen_words_with_a_vector_change_nothing_else(vectors, reads):
+    options = {"vectors": vectors, "training": FAST, **reads}
     more, less = (
         RelationClassifier("att-blstm", hidden_size=5, unseen_vectors=known, **options).fit(
             sentences(60)
@@ -247,13 +247,13 @@ def test_a_model_without_attention_explains_nothing():
         model.relate("<e1>dust</e1> and <e2>fire</e2>", explain=True)
 
 
-@pytest.mark.parametrize("position_size", [0, 3])
-def test_saved_and_loaded_is_the_same(tmp_path, vectors, position_size):
+@pytest.mark.parametrize("reads", [{}, {"position_size": 3, "entity_states": True}], ids=str)
+def test_saved_and_loaded_is_the_same(tmp_path, vectors, reads):
     model = RelationClassifier(
         "att-blstm",
         hidden_size=5,
         vectors=vectors,
-        position_size=position_size,
+        **reads,
         max_distance=4,
         other="Other",
         text={"normalizer": {"lowercase": True}},
@@ -264,7 +264,7 @@ def test_saved_and_loaded_is_the_same(tmp_path, vectors, position_size):
     assert isinstance(again, RelationClassifier)
     texts = ["The <e1>Yeti</e1> brings <e2>fire</e2>", "<e1>fire</e1> and <e2>rain</e2>"]
     np.testing.assert_array_equal(model.predict_proba(texts), again.predict_proba(texts))
-    assert again.get_params()["position_size"] == position_size
+    assert {name: again.get_params()[name] for name in reads} == reads
     assert again.metrics_ == model.metrics_
     assert again.classes_.tolist() == model.classes_.tolist()
 

@@ -89,17 +89,19 @@ class CNNClassifier(nn.Module):
         if lengths is None:
             lengths = torch.full((B,), T, device=x.device)
         activation = ACTIVATIONS[self.config.activation]
-        pooled, shares = [], []
+        pooled, shares, states = [], [], []
         for width, convolution, pooling in zip(
             self.config.widths, self.convolutions, self.poolings, strict=True
         ):
             maps = activation(convolution(inputs)).mT  # (B, T + width - 1, H)
             found = pooling(maps, lengths + width - 1)
             pooled.append(found.outputs)
+            states.append(maps[:, :T])  # of the windows that end at a word
             if found.weights is not None:
                 shares.append(word_shares(found.weights, lengths, width))
         attention = torch.stack(shares).mean(dim=0) if shares else None
-        return ScoreOutput(self.head(torch.cat(pooled, dim=1)), attention)
+        scores = self.head(torch.cat(pooled, dim=1))
+        return ScoreOutput(scores, attention, states=torch.cat(states, dim=-1))
 
 
 def word_shares(

@@ -140,4 +140,4 @@ class JointAttention(nn.Module):
         pooled, attention = self.pooling(outputs, lengths)
         if attention is None:
             attention = matrix.mean(dim=1).sum(dim=1) / lengths[:, None]  # (B, T)
-        return ScoreOutput(self.head(pooled), attention, matrix)
+        return ScoreOutput(self.head(pooled), attention, matrix, outputs)

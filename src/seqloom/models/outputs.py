@@ -115,8 +115,10 @@ class ScoreOutput(NamedTuple):
         scores: By row.
         attention: How much each item of a sequence counted; a row sums to 1 and is 0 on padding.
         matrix: By head, how much each item looked at each other one; 0 on padding.
+        states: The vectors of a sequence before pooling; on padding they mean nothing.
     """
 
     scores: Float[Tensor, "B C"]
     attention: Float[Tensor, "B T"] | None = None
     matrix: Float[Tensor, "B N T S"] | None = None
+    states: Float[Tensor, "B T H"] | None = None

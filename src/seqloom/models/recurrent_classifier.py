@@ -144,16 +144,16 @@ class RecurrentClassifier(nn.Module):
         """The scores of each row, and with attention how much each word counted."""
         config = self.config
         outputs, states = self.rnn(self.input(x, lengths), lengths)  # (B, T, H)
+        outputs = functional.dropout(outputs, config.layer_dropout, self.training)
         if config.pooling == "last" and config.bidirectional:
             last = states[0][-2:]  # (2, B, H), the two directions of the last layer
             pooled, attention = self._merged(last[0], last[1]), None
             pooled = functional.dropout(pooled, config.layer_dropout, self.training)
         else:
-            outputs = functional.dropout(outputs, config.layer_dropout, self.training)
             pooled, attention = self.pooling(outputs, lengths)
         if config.squash:
             pooled = torch.tanh(pooled)
-        return ScoreOutput(self.head(pooled), attention)
+        return ScoreOutput(self.head(pooled), attention, states=outputs)
 
     def _merged(
         self, forward: Float[Tensor, "B H"], backward: Float[Tensor, "B H"]

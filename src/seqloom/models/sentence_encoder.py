@@ -207,7 +207,7 @@ class ScoreLayers(nn.Module):
 
     def __init__(self, in_features: int, config: SequenceOptions) -> None:
         super().__init__()
-        self.share, self.max_norm = config.dropout, config.max_norm
+        self.share, self.max_norm, self.in_features = config.dropout, config.max_norm, in_features
         widths = [in_features, *config.hidden_sizes]
         self.hidden = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         self.output = nn.Linear(widths[-1], config.output_size)

@@ -122,4 +122,4 @@ class TransformerClassifier(nn.Module):
             y, _ = block(y, lengths=lengths)
         y = y if self.norm is None else self.norm(y)
         pooled, attention = self.pooling(y, lengths)
-        return ScoreOutput(self.head(pooled), attention)
+        return ScoreOutput(self.head(pooled), attention, states=y)

@@ -18,6 +18,7 @@ from seqloom.data.relations import Marked
 from seqloom.errors import ConfigError
 from seqloom.metrics.relations import OTHER, RelationReport, score_relations
 from seqloom.models.entity_distances import EntityDistances
+from seqloom.models.entity_states import EntityStates
 from seqloom.tasks.classifier_explaining import explanations
 from seqloom.tasks.classifier_results import Explanation
 from seqloom.tasks.classifier_sequences import WordSequences
@@ -73,6 +74,7 @@ class RelationClassifier(Estimator):
             are known by it; else they are the unknown word.
         position_size: Width of a position vector; 0 for none.
         max_distance: The longest distance told from shorter ones.
+        entity_states: Whether the scores also read the states at the ends of the entities.
         other: The label that stands for no relation; it is not in the official score.
         valid_share: The share of the training data that chooses the weights and decides when to
             stop where `fit` is given no `valid`. It is drawn by the seed of `training`.
@@ -101,6 +103,7 @@ class RelationClassifier(Estimator):
         "unseen_vectors",
         "position_size",
         "max_distance",
+        "entity_states",
         "other",
         "valid_share",
         "training",
@@ -112,6 +115,7 @@ class RelationClassifier(Estimator):
     unseen_vectors: bool
     position_size: int
     max_distance: int
+    entity_states: bool
     other: str
     valid_share: float
     classes_: NDArray[Any]
@@ -129,6 +133,7 @@ class RelationClassifier(Estimator):
         unseen_vectors: bool = True,
         position_size: int = 0,
         max_distance: int = 30,
+        entity_states: bool = False,
         other: str = OTHER,
         valid_share: float = 0.1,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -144,6 +149,7 @@ class RelationClassifier(Estimator):
             unseen_vectors=unseen_vectors,
             position_size=position_size,
             max_distance=max_distance,
+            entity_states=entity_states,
             other=other,
             valid_share=valid_share,
             training=training,
@@ -237,17 +243,19 @@ class RelationClassifier(Estimator):
         return TextPipeline(from_dict(TextConfig, self.text or {}, where="text"))
 
     def build_network(self, config: Any) -> Any:
-        """The network of a configuration, with the positions in front if they are wanted."""
+        """The network of a configuration, with what is read of the entities if it is wanted."""
         model_class = load_model_class(self.architecture)
-        if not self.position_size:
-            return model_class(config)
-        return EntityDistances(
-            model_class,
-            config,
-            position_size=self.position_size,
-            max_distance=self.max_distance,
-            markers=MARKER_IDS,
-        )
+        if self.position_size:
+            model: Any = EntityDistances(
+                model_class,
+                config,
+                position_size=self.position_size,
+                max_distance=self.max_distance,
+                markers=MARKER_IDS,
+            )
+        else:
+            model = model_class(config)
+        return EntityStates(model, MARKER_IDS[1::2]) if self.entity_states else model
 
     # -- use -------------------------------------------------------------------------------------
 
@@ -366,6 +374,7 @@ class RelationClassifier(Estimator):
                 "text": to_dict(self.pipeline_.config),
                 "position_size": self.position_size,
                 "max_distance": self.max_distance,
+                "entity_states": self.entity_states,
                 "other": self.other,
             },
             metrics=self.metrics_,
@@ -381,6 +390,7 @@ class RelationClassifier(Estimator):
         names = ("position_size", "max_distance", "other")
         text = from_dict(TextConfig, settings["text"])
         given = {name: settings[name] for name in names}
+        given["entity_states"] = settings.get("entity_states", False)
         model = cls(stored.header.architecture, text=text, **given)
         model.pipeline_ = TextPipeline(text)
         model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)

@@ -134,7 +134,7 @@ def learn_relations(
         "examples": len(train.words),
         "classes": classes.tolist(),
         "vocabulary": words.hash,
-        "positions": [owner.position_size, owner.max_distance],
+        "positions": [owner.position_size, owner.max_distance, owner.entity_states],
     }
     examples = relation_examples(train, words, classes, "training")
     checked = None if valid is None else relation_examples(valid, words, classes, "validation")
