@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqloom.tasks.captioner import Captioner as Captioner
     from seqloom.tasks.classifier import Classifier as Classifier
     from seqloom.tasks.embedder import Embedder as Embedder
     from seqloom.tasks.language_model import LanguageModel as LanguageModel
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from seqloom.tasks.relation_classifier import RelationClassifier as RelationClassifier
     from seqloom.tasks.summarizer import Summarizer as Summarizer
     from seqloom.tasks.tagger import Tagger as Tagger
+    from seqloom.tasks.translator import Translator as Translator
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Captioner",
     "Classifier",
     "Embedder",
     "LanguageModel",
@@ -32,6 +35,7 @@ __all__ = [
     "RelationClassifier",
     "Summarizer",
     "Tagger",
+    "Translator",
     "__version__",
     "load",
     "mix",
@@ -39,6 +43,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "Captioner": "seqloom.tasks.captioner:Captioner",
     "Classifier": "seqloom.tasks.classifier:Classifier",
     "Embedder": "seqloom.tasks.embedder:Embedder",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
@@ -46,6 +51,7 @@ _PLACES = {
     "Regressor": "seqloom.tasks.regressor:Regressor",
     "RelationClassifier": "seqloom.tasks.relation_classifier:RelationClassifier",
     "Summarizer": "seqloom.tasks.summarizer:Summarizer",
+    "Translator": "seqloom.tasks.translator:Translator",
     "Tagger": "seqloom.tasks.tagger:Tagger",
     "load": "seqloom.tasks.loading:load",
     "mix": "seqloom.tasks.mixing:mix",

@@ -359,6 +359,62 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "seqloom.extract.scorers:Features",
         is_counted=True,
     ),
+    Architecture(
+        "summarize",
+        "seq2seq",
+        "recurrent encoder-decoder with or without attention (Bahdanau 2015, Luong 2015)",
+        "seqloom.models.seq2seq:Seq2SeqConfig",
+        "seqloom.models.seq2seq:Seq2Seq",
+        _NEURAL,
+    ),
+    Architecture(
+        "summarize",
+        "pointer",
+        "recurrent encoder-decoder that copies words of its source (See 2017)",
+        "seqloom.models.pointer_generator:PointerConfig",
+        "seqloom.models.pointer_generator:PointerGenerator",
+        _NEURAL,
+    ),
+    Architecture(
+        "summarize",
+        "transformer",
+        "encoder-decoder of self-attention (Vaswani 2017)",
+        "seqloom.models.transformer_seq2seq:TransformerSeq2SeqConfig",
+        "seqloom.models.transformer_seq2seq:TransformerSeq2Seq",
+        _NEURAL,
+    ),
+    Architecture(
+        "translate",
+        "seq2seq",
+        "recurrent encoder-decoder with or without attention (Bahdanau 2015, Luong 2015)",
+        "seqloom.models.seq2seq:Seq2SeqConfig",
+        "seqloom.models.seq2seq:Seq2Seq",
+        _NEURAL,
+    ),
+    Architecture(
+        "translate",
+        "pointer",
+        "recurrent encoder-decoder that copies words of its source (See 2017)",
+        "seqloom.models.pointer_generator:PointerConfig",
+        "seqloom.models.pointer_generator:PointerGenerator",
+        _NEURAL,
+    ),
+    Architecture(
+        "translate",
+        "transformer",
+        "encoder-decoder of self-attention (Vaswani 2017)",
+        "seqloom.models.transformer_seq2seq:TransformerSeq2SeqConfig",
+        "seqloom.models.transformer_seq2seq:TransformerSeq2Seq",
+        _NEURAL,
+    ),
+    Architecture(
+        "caption",
+        "recurrent",
+        "one vector to words, by any cell (Vinyals 2015)",
+        "seqloom.models.captioner:CaptionerConfig",
+        "seqloom.models.captioner:CaptionNetwork",
+        _NEURAL,
+    ),
 )
 
 # What is made of fitted models, not fitted to text; `seqloom list` does not show them.
@@ -389,6 +445,8 @@ TASKS: dict[str, str] = {
     "recognize": "seqloom.tasks.recognizer:Recognizer",
     "relate": "seqloom.tasks.relation_classifier:RelationClassifier",
     "summarize": "seqloom.tasks.summarizer:Summarizer",
+    "translate": "seqloom.tasks.translator:Translator",
+    "caption": "seqloom.tasks.captioner:Captioner",
     "tag": "seqloom.tasks.tagger:Tagger",
 }
 

@@ -108,6 +108,7 @@ class CaptionNetwork(nn.Module):
         config: The settings.
     """
 
+    attends = False
     mean: Tensor
     scale: Tensor
 

@@ -75,6 +75,8 @@ class PointerGenerator(nn.Module):
         config: The settings.
     """
 
+    attends = True
+
     def __init__(self, config: PointerConfig) -> None:
         super().__init__()
         self.config = config

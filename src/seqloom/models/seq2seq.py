@@ -54,6 +54,15 @@ class Seq2Seq(nn.Module):
             assert self.decoder.embedding is not None
             self.output.softmax.tie(self.decoder.embedding)
 
+    @property
+    def attends(self) -> bool:
+        """Whether there is attention to return."""
+        return self.config.attention != "none"
+
+    def standardize(self, mean: Float[Tensor, " I"], scale: Float[Tensor, " I"]) -> None:
+        """Subtract a mean from every vector of a source and multiply by a factor, from now on."""
+        self.encoder.input.standardize(mean, scale)
+
     def encode(
         self,
         source: Int[Tensor, "B S"] | Float[Tensor, "B S I"],

@@ -6,7 +6,8 @@ Every model that writes a sequence of its own (`Seq2Seq`, `PointerGenerator`, `T
 - `encode(source, lengths, copies)`: what the decoder may look at, a `Memory`;
 - `begin(memory)`: the decoder's state before the first word;
 - `decode(ids, memory, state)`: read words, whole or one by one, a `DecoderOutput`;
-- `output`, a layer of `seqloom.models.seq2seq_outputs`: words of that.
+- `output`, a layer of `seqloom.models.seq2seq_outputs`: words of that;
+- `attends`: whether there is attention to return.
 """
 
 from __future__ import annotations

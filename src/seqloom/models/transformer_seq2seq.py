@@ -121,6 +121,8 @@ class TransformerSeq2Seq(nn.Module):
         config: The settings.
     """
 
+    attends = True
+
     def __init__(self, config: TransformerSeq2SeqConfig) -> None:
         super().__init__()
         self.config = config
@@ -148,6 +150,10 @@ class TransformerSeq2Seq(nn.Module):
         nn.init.zeros_(self.output.softmax.bias)
         if config.tied:
             self.output.softmax.tie(self.embedding)
+
+    def standardize(self, mean: Float[Tensor, " I"], scale: Float[Tensor, " I"]) -> None:
+        """Subtract a mean from every vector of a source and multiply by a factor, from now on."""
+        self.input.standardize(mean, scale)
 
     def encode(
         self,

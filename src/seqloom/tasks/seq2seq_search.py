@@ -1,0 +1,97 @@
+"""How texts are searched for, or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from seqloom.decoding.sampling import check_sampling
+from seqloom.errors import ConfigError, one_of
+
+if TYPE_CHECKING:
+    from seqloom.tasks.language_model import LanguageModel
+
+LONGEST = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How texts are searched for, or drawn.
+
+    Args:
+        beam: How many texts stay alive; 1 takes the likeliest word each time. A beam wider than
+            the vocabulary keeps what there is.
+        n_best: How many texts to return for a source.
+        length_penalty: Alpha of `seqloom.decoding.beam.length_norm`.
+        coverage_penalty: Beta of `seqloom.decoding.coverage`; of models with attention.
+        min_length: How many words to write at least.
+        max_length: How many at most, the end among them; by default 20 more than twice the items
+            of the source.
+        prefix: How every text must begin.
+        no_repeat: The length of runs of words that may come only once; 0 for no such rule.
+        temperature: Above 0 draws by chance in place of the search; see `seqloom.decoding.chances`.
+        top_k: Of drawing: among the k likeliest words only; 0 for all.
+        top_p: Of drawing: among the likeliest words that together have this probability.
+        seed: Of drawing; source i has seed + i.
+        language_model: A model of the target's words, fused in.
+        lm_weight: Its weight; see `seqloom.decoding.fused`.
+        replace_unknown: Whether a word the model does not know is the word of the source it looks
+            at most, in place of never being written; of models with attention.
+        attention: Whether to return where each text looked.
+        batch_size: Sources searched for at once.
+    """
+
+    beam: int = 5
+    n_best: int = 1
+    length_penalty: float = 0.6
+    coverage_penalty: float = 0.0
+    min_length: int = 0
+    max_length: int | None = None
+    prefix: str = ""
+    no_repeat: int = 0
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    language_model: LanguageModel | None = None
+    lm_weight: float = 0.0
+    replace_unknown: bool = False
+    attention: bool = False
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        check_sampling(self.temperature, self.top_k, self.top_p)
+        if self.beam < 1 or self.batch_size < 1:
+            raise ConfigError(
+                f"beam and batch_size must be at least 1, got {self.beam} and {self.batch_size}"
+            )
+        if self.coverage_penalty < 0 or self.lm_weight < 0:
+            raise ConfigError(
+                "coverage_penalty and lm_weight must not be negative, got "
+                f"{self.coverage_penalty} and {self.lm_weight}"
+            )
+        if self.temperature and (self.n_best > 1 or self.coverage_penalty):
+            raise ConfigError(
+                "n_best and coverage_penalty belong to a search, got temperature="
+                f"{self.temperature}; leave one of them out"
+            )
+        if not self.temperature and (self.top_k or self.top_p < 1):
+            raise ConfigError(
+                "top_k and top_p belong to drawing by chance, got temperature=0; set temperature"
+            )
+        if self.lm_weight and self.language_model is None:
+            raise ConfigError(f"lm_weight={self.lm_weight} needs a language_model, got None")
+
+    def longest(self, items: int) -> int:
+        """How many words a text of a source of so many items may have."""
+        return self.max_length or min(LONGEST, 20 + 2 * items)
+
+
+def make_search(options: Mapping[str, Any]) -> Search:
+    """The search that options describe; an unknown one is refused with the nearest known name."""
+    known = [field.name for field in fields(Search)]
+    for name in options:
+        if name not in known:
+            raise ConfigError(one_of("option of a search", name, known))
+    return Search(**options)

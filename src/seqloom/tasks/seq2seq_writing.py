@@ -1,0 +1,270 @@
+"""Reading texts off an encoder-decoder: batches of sources, and one search for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqloom.data.ragged import Ragged
+from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, fused, reorder, sample
+from seqloom.decoding.steps import Numbers
+from seqloom.errors import ConfigError
+from seqloom.tasks.seq2seq_results import Written
+from seqloom.tasks.seq2seq_search import Search
+from seqloom.tasks.seq2seq_text import PairText, ReadSource
+
+
+class _State(NamedTuple):
+    """Where a search stands: the model's state, which source it is of, what was looked at."""
+
+    own: Any
+    places: Tensor
+    attended: Tensor | None
+
+
+class _Steps:
+    """The step of a model over a batch of sources; what it remembers of them is not moved."""
+
+    def __init__(self, model: Any, memory: Any, *, attends: bool) -> None:
+        self.model, self.memory, self.attends = model, memory, attends
+        self.device = memory.states.device
+        self._places: Tensor | None = None
+        self._rows: Any = None
+
+    def start(self) -> _State:
+        states = self.memory.states
+        attended = states.new_zeros(states.shape[:2]) if self.attends else None
+        places = torch.arange(len(states), device=self.device)
+        return _State(self.model.begin(self.memory), places, attended)
+
+    def rows(self, places: Tensor) -> Any:
+        """The memory of these sources; most steps ask for the same ones as the one before."""
+        if self._places is None or not torch.equal(self._places, places):
+            self._places, self._rows = places, reorder(self.memory, places.cpu().numpy())
+        return self._rows
+
+    @torch.no_grad()
+    def __call__(self, last: Numbers, state: _State) -> tuple[Tensor, _State]:
+        memory = self.rows(state.places)
+        ids = torch.from_numpy(last).to(self.device)[:, None]
+        output = self.model.decode(ids, memory, state.own, return_attention=self.attends)
+        attended = state.attended
+        if attended is not None:
+            attended = attended + output.attention[:, 0].to(attended.dtype)
+        logs = self.model.output.log_probs(output, memory)[:, 0]
+        return logs, _State(output.state, state.places, attended)
+
+    def penalty(self, weight: float) -> Callable[[Any], NDArray[np.float64]]:
+        def found(state: Any) -> NDArray[np.float64]:
+            own = state if isinstance(state, _State) else state[0]
+            return coverage(own.attended, self.memory.lengths[own.places], weight)
+
+        return found
+
+
+class _Job(NamedTuple):
+    """Some sources, and how their texts are to be found."""
+
+    model: Any
+    text: PairText
+    search: Search
+    reads: Sequence[ReadSource]
+    memory: Any
+    places: Sequence[int]  # among all sources
+
+
+def write_texts(
+    model: Any, text: PairText, reads: Sequence[ReadSource], search: Search
+) -> list[Written]:
+    """The text of each source, in their order; the best, with the others of `n_best`."""
+    wanted = search.coverage_penalty or search.replace_unknown or search.attention
+    if wanted and not model.attends:
+        raise ConfigError(
+            "coverage_penalty, replace_unknown and attention need a model with attention, got "
+            "one without"
+        )
+    found: dict[int, Written] = {}
+    for places in _parts([len(read.items) for read in reads], search.batch_size):
+        inside = [reads[place] for place in places]
+        job = _Job(model, text, search, inside, encode_sources(model, inside), places)
+        found |= dict(zip(places, _finish(job, _decode(job)), strict=True))
+    return [found[place] for place in range(len(reads))]
+
+
+def _parts(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """The places of sources of about the same length, some at a time."""
+    order = np.argsort(lengths, kind="stable")
+    for begin in range(0, len(order), size):
+        yield order[begin : begin + size].tolist()
+
+
+@torch.no_grad()
+def encode_sources(model: Any, reads: Sequence[ReadSource]) -> Any:
+    """What a model remembers of sources, on its device."""
+    device = next(model.parameters()).device
+    weight = next(model.parameters())
+    values, lengths = Ragged.of([read.items for read in reads]).pad(range(len(reads)))
+    source = torch.from_numpy(values).to(device)
+    source = source.to(weight.dtype) if source.is_floating_point() else source.long()
+    copies = None
+    if any(len(read.copies) for read in reads):
+        padded, _ = Ragged.of([read.copies for read in reads]).pad(range(len(reads)))
+        copies = torch.from_numpy(padded).long().to(device)
+    return model.encode(source, torch.from_numpy(lengths).to(device), copies)
+
+
+def _decode(job: _Job) -> list[list[Hypothesis]]:
+    """The best ids for each source."""
+    text, search, reads = job.text, job.search, job.reads
+    specials = text.target_vocabulary.specials
+    never = {specials.pad, specials.bos, *({} if search.replace_unknown else {specials.unk})}
+    ends = [search.longest(len(read.items)) for read in reads]
+    limits = Limits(
+        max_length=max(ends),
+        min_length=search.min_length,
+        stop=text.end,
+        forbidden={text.target_vocabulary[word] for word in never},
+        no_repeat=search.no_repeat,
+    )
+    steps = _Steps(job.model, job.memory, attends=search.coverage_penalty > 0)
+    step: Any = steps
+    state: Any = steps.start()
+    first = [text.begin] * len(reads)
+    prefix = text.target_vocabulary.encode(text.target.words(search.prefix)).tolist()
+    if search.language_model is not None and search.lm_weight:
+        step, state = _with_language_model(steps, state, text, search, len(reads))
+    if search.temperature:
+        drawn = sample(
+            step,
+            state,
+            first,
+            limits,
+            seeds=[search.seed + place for place in job.places],
+            temperature=search.temperature,
+            top_k=search.top_k,
+            top_p=search.top_p,
+            max_lengths=ends,
+            prefixes=[prefix] * len(reads),
+        )
+        return [
+            [Hypothesis(tuple(ids), np.nan, np.nan, len(ids) < end)]
+            for ids, end in zip(drawn, ends, strict=True)
+        ]
+    return beam_search(
+        step,
+        state,
+        first,
+        limits,
+        beam=search.beam,
+        n_best=search.n_best,
+        length_penalty=search.length_penalty,
+        penalty=steps.penalty(search.coverage_penalty) if search.coverage_penalty else None,
+        max_lengths=ends,
+        prefixes=[prefix] * len(reads),
+    )
+
+
+def _with_language_model(
+    steps: _Steps, state: _State, text: PairText, search: Search, rows: int
+) -> tuple[Any, Any]:
+    """The step with a language model fused in, and where both start from."""
+    model = search.language_model
+    assert model is not None
+    model.require_fitted()
+    if model.reverse:
+        raise ConfigError("a fused language model reads left to right, got one with reverse=True")
+    theirs, ours = model.vocabulary_, text.target_vocabulary
+    end = theirs[theirs.specials.eos]
+    numbers = theirs.encode(ours.words).astype(np.int64)
+    numbers[[text.begin, text.end]] = end
+    unknown = theirs[theirs.specials.unk]
+
+    def number(ids: Numbers) -> Numbers:
+        found: Numbers = np.where(
+            ids < len(numbers), numbers[np.minimum(ids, len(numbers) - 1)], unknown
+        )
+        return found
+
+    reading = model.engine_.read(np.full((rows, 1), end))
+    step = fused(steps, model.engine_.step, search.lm_weight, number=number)
+    return step, (state, reading.state)
+
+
+class _Alignment(NamedTuple):
+    """Where texts looked, and how likely each is: by text, (T, S) and a number."""
+
+    attention: list[NDArray[np.float64]] | None
+    log_probs: list[float]
+
+
+@torch.no_grad()
+def align(
+    model: Any, text: PairText, memory: Any, rows: Sequence[int], ids: Sequence[Sequence[int]]
+) -> _Alignment:
+    """Read given texts of given sources in one go.
+
+    Args:
+        model: The model.
+        text: What its ids mean.
+        memory: Of all sources.
+        rows: Which source each text is of.
+        ids: The texts, without their end.
+    """
+    device = memory.states.device
+    given = [[text.begin, *each, text.end] for each in ids]
+    values, lengths = Ragged.of(given).pad(range(len(given)))
+    target = torch.from_numpy(values).long().to(device)
+    own = reorder(memory, list(rows))
+    output = model.decode(target[:, :-1], own, model.begin(own), return_attention=model.attends)
+    logs = model.output.target_log_probs(output, own, target[:, 1:]).double().cpu().numpy()
+    totals = [float(line[: n - 1].sum()) for line, n in zip(logs, lengths, strict=True)]
+    if output.attention is None:
+        return _Alignment(None, totals)
+    weights = output.attention.double().cpu().numpy()
+    items = own.lengths.cpu().numpy()
+    maps = [weights[i, : lengths[i] - 2, : items[i]] for i in range(len(given))]
+    return _Alignment(maps, totals)
+
+
+def _finish(job: _Job, lists: list[list[Hypothesis]]) -> list[Written]:
+    """Ids to texts."""
+    text, search = job.text, job.search
+    rows = [row for row, found in enumerate(lists) for _ in found]
+    every = [hypothesis for found in lists for hypothesis in found]
+    maps: Any = [None] * len(every)
+    if (search.attention or search.replace_unknown) and every:
+        maps = align(job.model, text, job.memory, rows, [each.ids for each in every]).attention
+    written: list[list[Written]] = [[] for _ in job.reads]
+    for row, hypothesis, attention in zip(rows, every, maps, strict=True):
+        read = job.reads[row]
+        words = text.words(hypothesis.ids, read)
+        if search.replace_unknown:
+            words = [
+                read.words[int(attention[t, : len(read.words) - 1].argmax())]
+                if id_ == text.unknown
+                else words[t]
+                for t, id_ in enumerate(hypothesis.ids)
+            ]
+        written[row].append(
+            Written(
+                text.target.detokenize(words),
+                tuple(words),
+                hypothesis.score,
+                hypothesis.log_prob,
+                hypothesis.ended,
+                read.words,
+                read.cut,
+                attention if search.attention else None,
+            )
+        )
+    return [_with_others(found) for found in written]
+
+
+def _with_others(found: list[Written]) -> Written:
+    return replace(found[0], others=tuple(found[1:])) if len(found) > 1 else found[0]
