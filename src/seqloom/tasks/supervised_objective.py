@@ -142,15 +142,19 @@ def _parts(features: Features) -> Iterator[NDArray[np.int64]]:
     yield from parts_by_length(features.lengths(places)[:, 0])
 
 
-def parts_by_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def parts_by_length(
+    lengths: NDArray[np.int64], items: int = EVALUATION_ITEMS
+) -> Iterator[NDArray[np.int64]]:
     """Yield the places of sequences of about one length, until it was all of them.
 
-    What there is of them with the padding fits in memory.
+    Args:
+        lengths: Of all sequences.
+        items: How many there may be in a part, with the padding; a longer sequence is one alone.
     """
     order = np.argsort(lengths, kind="stable")
     begin = 0
     for i in range(1, len(order) + 1):
-        full = i == len(order) or (i - begin + 1) * lengths[order[i]] > EVALUATION_ITEMS
+        full = i == len(order) or (i - begin + 1) * lengths[order[i]] > items
         if full:
             yield order[begin:i]
             begin = i

@@ -209,10 +209,7 @@ def _run(
     data: tuple[TaggedSentences, TaggedSentences | None],
     settings: RunSettings,
 ) -> Learned:
-    from seqloom.training import train as run
-    from seqloom.training.report import Silent
-
-    training, place = settings.training, settings.place
+    training = settings.training
     train, valid = data
     numbers = {name: i for i, name in enumerate(tags.names)}
     assert train.tags is not None
@@ -233,10 +230,19 @@ def _run(
         "accuracy" if tags.scheme is None else "f1",
         replace(training.batch, seed=training.batch.seed + training.seed),
     )
+    return run_objective(model, objective, settings)
+
+
+def run_objective(model: nn.Module, objective: TaggingObjective, settings: RunSettings) -> Learned:
+    """Train a model by the one loop; without a directory nothing is shown."""
+    from seqloom.training import train as run
+    from seqloom.training.report import Silent
+
+    place = settings.place
     result = run(
         model,
         objective,
-        training,
+        settings.training,
         place and place / TRAINING,
         resume=settings.resume,
         facts=settings.facts,
