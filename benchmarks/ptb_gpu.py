@@ -24,7 +24,7 @@ from torch.nn import functional
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "src")]
 
-from seqloom.kernels.gpu import check_flags  # noqa: E402
+from seqloom.kernels.gpu_launch import check_flags  # noqa: E402
 from seqloom.nn.recurrent import Recurrent  # noqa: E402
 
 SIZE, WINDOW, LAYERS, DROPOUT = 650, 35, 2, 0.5
@@ -74,6 +74,8 @@ class Trainer:
 
     def __init__(self, model: Model, batch: int, dtype: torch.dtype, *, graph: bool) -> None:
         self.model = model
+        if not model.ours:
+            model.rnn.flatten_parameters()  # what `to` has torn apart
         self.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
         self.ids = torch.zeros(batch, WINDOW + 1, dtype=torch.long, device="cuda")
         shape = (LAYERS, batch, SIZE)
@@ -139,6 +141,8 @@ def recurrent_part(batch: int, kind: str, *, ours: bool, graph: bool) -> float:
     dtype = torch.bfloat16 if kind == "bf16" else torch.float32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = kind != "bf16"
     model = Model(8, ours=ours).to("cuda", dtype)
+    if not ours:
+        model.rnn.flatten_parameters()
     x = torch.randn(batch, WINDOW, SIZE, device="cuda", dtype=dtype, requires_grad=True)
     shape = (LAYERS, batch, SIZE)
     state = tuple(torch.zeros(shape, device="cuda", dtype=dtype) for _ in range(2))
@@ -177,7 +181,7 @@ def recurrent_part(batch: int, kind: str, *, ours: bool, graph: bool) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--most", type=int, default=1 << 30, help="steps of an epoch")
+    parser.add_argument("--most", type=int, default=10_000, help="steps of an epoch")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
     ids, words = stream(given.data)
@@ -185,8 +189,9 @@ def main() -> None:
         "# An epoch on the Penn Treebank, two layers of 650",
         "",
         f"{date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}. "
-        "Recurrent part: forward and backward of both layers. Epoch: all steps of one, with "
-        "embedding, output layer, clipping and SGD.",
+        "Recurrent part: forward and backward of both layers. Epoch: the first "
+        f"{given.most} steps of one, or all if it has fewer, with embedding, output layer, "
+        "clipping and SGD.",
         "",
         "| precision | B | graph | recurrent, ms: ours | cuDNN | ratio | epoch, s: ours | cuDNN "
         "| ratio | last perplexity, ours | cuDNN |",

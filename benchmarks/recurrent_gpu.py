@@ -16,6 +16,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from made_up import MadeUp, Smooth  # noqa: E402
 from seqloom.errors import SeqloomError  # noqa: E402
-from seqloom.kernels.gpu import check_flags  # noqa: E402
+from seqloom.kernels.gpu_launch import check_flags  # noqa: E402
 from seqloom.nn.cells import CELLS  # noqa: E402
 from seqloom.nn.recurrent import TORCH_NAMES, Recurrent  # noqa: E402
 
@@ -70,6 +71,12 @@ def precision(kind: str) -> torch.dtype:
 # -- checks ----------------------------------------------------------------------------------------
 
 
+def round_tf32(tensor: torch.Tensor) -> None:
+    """Round numbers to those that tf32 has, in place."""
+    bits = torch.empty_like(tensor, dtype=torch.int32).copy_(tensor.view(torch.int32))
+    tensor.copy_((((bits + 0x1000) >> 13) << 13).view(torch.float32))
+
+
 def results(point: Point, backend: str) -> list[torch.Tensor]:
     """Outputs, last states and every gradient."""
     dtype, (_, _, steps, batch, size, both, ragged) = precision(point.kind), point
@@ -84,6 +91,9 @@ def results(point: Point, backend: str) -> list[torch.Tensor]:
         lengths = lengths.cuda()
     weights = [torch.randn(batch, steps, layer.output_size).to(dtype)]
     weights += [torch.randn(s.shape).to(dtype) for s in begin]
+    if point.kind == "tf32":
+        for tensor in (x, *begin, *weights, *layer.parameters()):
+            round_tf32(tensor.data)
     exact = torch.float64 if backend == "reference" else dtype
     layer, x = layer.to("cuda", exact), x.to("cuda", exact)
     begin, weights = ([t.to("cuda", exact) for t in some] for some in (begin, weights))
@@ -162,22 +172,38 @@ def not_a_number() -> str:
     return f"NaNs in the input and in states {said}, and nobody waits for them."
 
 
-def checks(until: float) -> Iterator[str]:
+def check_some(until: float) -> None:
+    """What a process of `checks` does: a line of JSON for each point, errors or what failed."""
+    for given in json.loads(os.environ["SEQLOOM_POINTS"]):
+        if time.time() > until:
+            break
+        point = Point(*given)
+        try:
+            found: list[Any] = list(error(point))
+        except (SeqloomError, RuntimeError) as problem:
+            found = [f"{type(problem).__name__}: {str(problem)[:60]}".replace("|", " ")]
+        print(json.dumps([point, found]), flush=True)
+
+
+def checks(until: float, processes: int) -> Iterator[str]:
     """A table of what is off, and how large the largest errors are."""
     worst: dict[tuple[str, str], list[float]] = {}
     count: dict[tuple[str, str], int] = {}
     off, reached = [], 0
     points = check_points()
-    for point in points:
-        if time.monotonic() > until:
-            break
+    shapes = list(dict.fromkeys(point._replace(steps=0) for point in points))
+    shares: list[list[Point]] = [[] for _ in range(processes)]
+    for point in points:  # those that share kernels stay together
+        shares[shapes.index(point._replace(steps=0)) % processes].append(point)
+    tools = {tool: sanitize(tool) for tool in ("memcheck", "racecheck")}
+    for line in run_processes("--check", shares, until):
+        given, found = json.loads(line)
+        point = Point(*given)
         reached += 1
-        try:
-            forth, back, same = error(point)
-        except (SeqloomError, RuntimeError) as problem:
-            said = f"{type(problem).__name__}: {str(problem)[:60]}".replace("|", " ")
-            off.append(f"| {' | '.join(map(str, point))} | {said} | | |")
+        if len(found) == 1:
+            off.append(f"| {' | '.join(map(str, point))} | {found[0]} | | |")
             continue
+        forth, back, same = found
         key = (point.cell, point.kind)
         worst[key] = [max(a, b) for a, b in zip(worst.get(key, (0, 0)), (forth, back), strict=True)]
         count[key] = count.get(key, 0) + 1
@@ -192,7 +218,41 @@ def checks(until: float) -> Iterator[str]:
     yield from ["", f"Beyond the limit, or not the same bits twice: {len(off)}."]
     if off:
         yield "\n| cell | precision | T | B | H | both | ragged | forward | gradients | same bits |"
-        yield from ["|---|---|---|---|---|---|---|---|---|---|", *off]
+        yield from ["|---|---|---|---|---|---|---|---|---|---|", *sorted(off)]
+    yield ""
+    for tool, process in tools.items():
+        yield sanitized(tool, process, until)
+
+
+SMALL = [
+    Point("lstm", "bf16", 3, 17, 64, both=True, ragged=True),
+    Point("lstm", "fp32", 3, 3, 100),
+    Point("made-up", "fp16", 3, 65, 64, ragged=True),
+    Point("made-up", "tf32", 2, 3, 128),
+    Point("gru-before", "bf16", 2, 130, 128),
+]
+
+
+def sanitize(tool: str) -> subprocess.Popen[str] | None:
+    """Small shapes under compute-sanitizer, if it is there."""
+    found = shutil.which("compute-sanitizer", path=f"{os.environ['PATH']}:/usr/local/cuda/bin")
+    if found is None:
+        return None
+    command = [found, "--tool", tool, sys.executable, __file__, "--small"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def sanitized(tool: str, process: subprocess.Popen[str] | None, until: float) -> str:
+    """What it says."""
+    if process is None:
+        return f"compute-sanitizer --tool {tool}: not installed."
+    try:
+        said, _ = process.communicate(timeout=max(1.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return f"compute-sanitizer --tool {tool}: did not end in time."
+    last = [line for line in said.splitlines() if "SUMMARY" in line]
+    return f"compute-sanitizer --tool {tool}: {' '.join(last).replace('=', '').strip()}."
 
 
 # -- times -----------------------------------------------------------------------------------------
@@ -372,16 +432,31 @@ def others() -> Iterator[str]:
 # -- compiling -------------------------------------------------------------------------------------
 
 
-def compile_all(points: list[Point], processes: int) -> float:
+def run_processes(what: str, shares: list[list[Point]], until: float) -> list[str]:
+    """Have several processes work on points; the lines that they print."""
+    workers = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, share in enumerate(shares):
+            environment = {**os.environ, "SEQLOOM_POINTS": json.dumps(share)}
+            left = time.time() + until - time.monotonic()
+            command = [sys.executable, __file__, what, "--seconds", str(left)]
+            with (Path(folder) / str(number)).open("w") as out:
+                workers.append(
+                    subprocess.Popen(
+                        command, env=environment, stdout=out, stderr=subprocess.DEVNULL
+                    )
+                )
+        for worker in workers:
+            worker.wait()
+        texts = [(Path(folder) / str(n)).read_text() for n in range(len(shares))]
+    return [line for text in texts for line in text.splitlines()]
+
+
+def compile_all(points: list[Point], processes: int, until: float) -> float:
     """Compile what points need by several processes at once; how long it took."""
     began = time.monotonic()
-    workers = []
-    for i in range(processes):
-        environment = {**os.environ, "SEQLOOM_POINTS": json.dumps(points[i::processes])}
-        command = [sys.executable, __file__, "--compile"]
-        workers.append(subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL))
-    for worker in workers:
-        worker.wait()
+    shares = [points[i::processes] for i in range(processes)]
+    print("\n".join(run_processes("--compile", shares, until)), file=sys.stderr)
     return time.monotonic() - began
 
 
@@ -442,7 +517,7 @@ def timed(until: float, given: argparse.Namespace) -> list[str]:
     first = list(first_use())
     extra = [Point("lstm", "bf16", STEPS, b, h, both=True) for b, h in GRID[:9] if b < 256]
     extra += [Point("lstm", k, STEPS, 64, 128, ragged=r) for k in ("fp32", "bf16") for r in (0, 1)]
-    took = compile_all([*time_points(), *extra], given.processes)
+    took = compile_all([*time_points(), *extra], given.processes, until)
     ratios: dict[str, dict[str, float]] = {}
     lines = [
         f"Compiling the timed kernels in {given.processes} processes took {took:.0f} s.",
@@ -474,10 +549,17 @@ def main() -> None:
     parser.add_argument("--only", choices=("times", "checks"), help="half of it")
     parser.add_argument("--table", type=Path, help="where to keep the ratios, for `auto`")
     parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message=".*contiguous chunk.*")
-    if given.compile:
-        compile_some()
+    if given.small:
+        for point in SMALL:
+            results(point, "triton")
+        torch.cuda.synchronize()
+        return
+    if given.compile or given.check:
+        compile_some() if given.compile else check_some(given.seconds)
         return
     began = time.monotonic()
     lines = [
@@ -492,8 +574,7 @@ def main() -> None:
     if given.only != "checks":
         lines += timed(began + (0.6 if given.only is None else 1.0) * given.seconds, given)
     if given.only != "times":
-        compile_all(check_points(), given.processes)
-        lines += ["## Checks", "", *checks(began + given.seconds)]
+        lines += ["## Checks", "", *checks(began + given.seconds, given.processes)]
     report = "\n".join(lines) + "\n"
     print(report)
     if given.save:

@@ -13,7 +13,7 @@ import torch
 
 from made_up import MadeUp, Smooth
 from seqloom.errors import BackendError
-from seqloom.kernels.gpu import plan_of, program_of
+from seqloom.kernels.gpu_launch import plan_of, program_of
 from seqloom.kernels.plan import Variant
 from seqloom.kernels.tiles import ON_CHIP, Job, Tiles, candidates, choose_tiles, programs, set_aside
 from seqloom.kernels.triton_products import Form
@@ -27,7 +27,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import torch
 from made_up import MadeUp, Smooth
-from seqloom.kernels import gpu
+from seqloom.kernels import gpu_launch
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
 
@@ -54,7 +54,7 @@ for name in {names!r}:
     can_be_projected = name in ("rnn", "lstm", "peephole-lstm")
     for number, options in enumerate(OPTIONS + PROJECTED * can_be_projected):
         for whole in (False, True):
-            gpu.OPTIONS["split"] = 1 + (number + whole) % 2  # how warps share a product
+            gpu_launch.OPTIONS["split"] = 1 + (number + whole) % 2  # how warps share a product
             exact = results(cell, options, "reference", torch.float64, whole)
             found = results(cell, options, "triton", torch.float32, whole)
             for one, other in zip(exact, found):

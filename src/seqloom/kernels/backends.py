@@ -170,7 +170,6 @@ def _has_triton() -> bool:
 
 
 def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
-    del kind
     if not _has_triton():
         return "needs triton, which is not installed"
     if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
@@ -179,6 +178,10 @@ def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> s
         return f"takes float32, bfloat16 and float16, got {x.dtype}"
     if directions[0].settings.bf16:
         return "has products in bfloat16 for tensors in bfloat16"
+    from seqloom.kernels.gpu import room_for  # triton loads when it is needed
+
+    if not room_for(kind.traced, x, directions):
+        return "has no room on this card for so many units"
     return ""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -61,12 +62,18 @@ def gpu_line(cell: str, dtype: torch.dtype, *, training: bool) -> str:
 def gpu_ratio(line: str, rows: int, size: int) -> float | None:
     """Our kernels' time over torch's at the nearest point measured; None if there is none."""
     points = load_table()["gpu"]["ratios"].get(line, {})
+    return float(points[_nearest(tuple(points), rows, size)]) if points else None
+
+
+@cache
+def _nearest(places: tuple[str, ...], rows: int, size: int) -> str:
+    """The place, written as rows and size, that is the fewest doublings away."""
 
     def distance(place: str) -> float:
         batch, hidden = map(int, place.split())
         return abs(math.log(rows / batch)) + abs(math.log(size / hidden))
 
-    return float(points[min(points, key=distance)]) if points else None
+    return min(places, key=distance)
 
 
 def choose(

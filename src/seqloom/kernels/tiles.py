@@ -29,6 +29,7 @@ class Tiles:
         looks: Whether programs look for each other's numbers, and do not meet at a barrier.
         held: Chunks of its matrices that a program holds from step to step; others are loaded anew.
         parts: How many programs share a turned product.
+        registers: Whether operands are multiplied from registers, and not from on-chip memory.
     """
 
     rows: int
@@ -38,11 +39,14 @@ class Tiles:
     looks: bool = True
     held: int = 1 << 20
     parts: int = 1
+    registers: bool = False
 
     def form(self, size: int, state: int, item: int) -> Form:
         """How products are printed for these tiles, so many units and so wide a first state."""
         if not self.looks:
-            return Form(size, state, self.chunk, wide=item == 4, parts=self.parts)
+            return Form(
+                size, state, self.chunk, wide=item == 4, parts=self.parts, registers=self.registers
+            )
         pack = max(1, self.rows * self.chunk * item // 16 // (32 * self.warps))
         return Form(size, state, self.chunk, self.warps, pack, wide=item == 4)
 
@@ -121,7 +125,19 @@ def measured_tiles(job: Job) -> Tiles | None:
         distance = abs(math.log2(job.size / other.size)) + abs(math.log2(job.batch / other.batch))
         if distance <= NEAR and (best is None or distance < best[0]):
             rows, units, warps, chunk, looks, parts = entry["tiles"]
-            best = distance, Tiles(rows, units, warps, chunk, looks=looks, parts=parts)
+            several = job.late > 0 and job.item == 2
+            best = (
+                distance,
+                Tiles(
+                    rows,
+                    units,
+                    warps,
+                    chunk,
+                    looks=looks,
+                    parts=parts,
+                    registers=several and not looks,
+                ),
+            )
     return None if best is None else best[1]
 
 
@@ -151,17 +167,28 @@ def _cut(job: Job, rows: int, units: int, warps: int) -> list[Tiles]:
     if rows < 64:
         most = LOADS * 16 * 32 * warps // (rows * job.item)
         chunk = max(min(most, power(job.width)), LEAST * warps)
-        room = max(rows * chunk * job.item // 2, warps * rows * units * job.across * 4)
-        tiles = Tiles(rows, units, warps, chunk)
-        return [replace(tiles, held=_held(job, tiles, room))]
+        while chunk >= LEAST * warps:
+            room = max(rows * chunk * job.item // 2, warps * rows * units * job.across * 4)
+            tiles = Tiles(rows, units, warps, chunk)
+            held = _held(job, tiles, room)
+            found += [] if held is None else [replace(tiles, held=held)]
+            if held is None or held * chunk < max(job.width, job.size if job.late else 0):
+                chunk //= 2  # smaller ones may leave room for what is streamed, or hold more
+                continue
+            break
+        return found
     for parts in (1, 2, 4, 8) if job.turned and job.direct > 1 and not job.projected else (1,):
         if warps == 4 or (parts > 1 and job.size % (units * parts)):
             break
         for chunk in (64, 128, 256):
             if chunk <= power(job.width // parts):
-                tiles = Tiles(rows, units, warps, chunk, looks=False, parts=parts)
+                several = job.late > 0 and job.item == 2  # products, more than descriptors fit
+                tiles = Tiles(
+                    rows, units, warps, chunk, looks=False, parts=parts, registers=several
+                )
                 room = max(2 * rows * chunk * job.item, rows * units * max(parts, job.across) * 4)
-                found.append(replace(tiles, held=_held(job, tiles, room)))
+                held = _held(job, tiles, room)
+                found += [] if held is None else [replace(tiles, held=held)]
     return found
 
 
@@ -172,8 +199,8 @@ def _columns(job: Job, tiles: Tiles) -> int:
     return tiles.units * job.across
 
 
-def _held(job: Job, tiles: Tiles, room: int) -> int:
-    """Chunks of its matrices that fit beside what else is on chip."""
+def _held(job: Job, tiles: Tiles, room: int) -> int | None:
+    """Chunks of its matrices that fit beside what else is on chip; None if all is too much."""
     chunk = tiles.chunk * job.item
     direct, late = _columns(job, tiles) * chunk, job.late * tiles.units * chunk
     chunks = -(-job.width // tiles.parts // tiles.chunk)
@@ -184,7 +211,7 @@ def _held(job: Job, tiles: Tiles, room: int) -> int:
         streamed = 3 * (direct + late) if held < most else 0
         return room + min(held, chunks) * direct + min(held, late_chunks) * late + streamed
 
-    return next((held for held in range(most, 0, -1) if on_chip(held) <= ON_CHIP), 0)
+    return next((held for held in range(most, -1, -1) if on_chip(held) <= ON_CHIP), None)
 
 
 def cost(job: Job, tiles: Tiles) -> float:

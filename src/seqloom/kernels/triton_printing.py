@@ -18,7 +18,7 @@ from functools import cache
 from seqloom.kernels.expressions import Expression, in_order
 from seqloom.kernels.plan import Plan
 from seqloom.kernels.triton_products import Form, Product
-from seqloom.kernels.triton_text import HEADER, print_look
+from seqloom.kernels.triton_text import BAD_LENGTH, HEADER, print_look
 
 _CALLS = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}",
@@ -110,8 +110,10 @@ class Kernel:
             "    if RAGGED:",
             "        row = tl.load(ORDER + tl.minimum(place, B - 1))",
             "        lead = tl.load(ORDER + pb * BB)",  # the longest of these rows
-            "        count = tl.load(LENGTHS + row)",
-            "        steps = tl.load(LENGTHS + lead).to(tl.int32)",
+            "        given = tl.load(LENGTHS + row)",
+            "        count = tl.minimum(tl.maximum(given, 1), T)",
+            f"        tl.store(FLAG + place * 0, {BAD_LENGTH}, mask=count != given)",
+            "        steps = tl.minimum(tl.maximum(tl.load(LENGTHS + lead), 1), T).to(tl.int32)",
             "    else:",
             "        row = tl.minimum(place, B - 1).to(tl.int64)",
             "        steps = T",

@@ -22,6 +22,7 @@ class Form:
         parts: How many programs share a turned product: each takes a part of the operand's columns
             for the units of all of them, and they add what they found. So each part of an operand
             is read by fewer programs.
+        registers: Whether operands are multiplied from registers, and not from on-chip memory.
     """
 
     size: int
@@ -31,6 +32,7 @@ class Form:
     pack: int = 0
     wide: bool = False
     parts: int = 1
+    registers: bool = False
 
     @property
     def in_load(self) -> int:
@@ -118,7 +120,14 @@ class Product:
             address = f"(({first} + gate) * {height} + k % {height}) * {stride} + which{last}"
         else:
             address = f"(({first} + gate{last}) * {height} + which{last}) * {stride} + k"
-        return [*lines, f"{indent}{name}_{c} = tl.load({self.weights} + {address}, {mask})"]
+        return [
+            *lines,
+            f"{indent}{name}_{c} = {self._near(f'tl.load({self.weights} + {address}, {mask})')}",
+        ]
+
+    def _near(self, value: str) -> str:
+        """Rounded for products that take fewer bits than numbers have."""
+        return f"nearest({value}, PRECISION)" if self.form.wide else value
 
     # -- a step ----------------------------------------------------------------------------------
 
@@ -172,10 +181,12 @@ class Product:
 
     def _multiplied(self, c: int, indent: str) -> list[str]:
         form, label = self.form, self.label
-        operand = f"o_{c}"
+        operand = self._near(f"o_{c}")
+        if form.registers and not form.wide:
+            operand = f"in_registers({operand})"
         if form.split > 1:
             operand = (
-                f"tl.permute(tl.reshape(o_{c}, (BB, {form.split}, {form.chunk // form.split})),"
+                f"tl.permute(tl.reshape({operand}, (BB, {form.split}, {form.chunk // form.split})),"
                 " (1, 0, 2))"
             )
         sum_before = f" {label}," if c else ""

@@ -13,6 +13,7 @@ Both give up after a while and raise a flag, so that a mistake ends in an error.
 from __future__ import annotations
 
 PATIENCE = 1 << 21  # looks before a program gives up, about a second
+BAD_LENGTH = 2  # what a flag says where a length is none; 1 where a program gave up
 GLANCE = 1 << 12  # looks after which it looks whether another one has given up
 
 HEADER = '''"""Printed from the equations of a cell."""
@@ -53,6 +54,23 @@ def halves(words, kind: tl.constexpr):
     """Words of 32 bits as pairs of numbers of 16."""
     low, high = (words & 0xFFFF).to(tl.int16), (words >> 16).to(tl.int16)
     return tl.join(low, high).to(kind, bitcast=True)
+
+
+@triton.jit
+def in_registers(x):
+    """The same numbers, which the compiler then hands to a product from registers."""
+    return tl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=True, pack=2
+    )
+
+
+@triton.jit
+def nearest(x, PRECISION: tl.constexpr):
+    """Numbers rounded to those of tf32, whose units would cut off what is too much."""
+    if PRECISION != "tf32":
+        return x
+    bits = x.to(tl.int32, bitcast=True) + 0x1000
+    return tl.where(x == x, bits.to(tl.float32, bitcast=True), x)
 '''
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqloom.kernels import gpu
+from seqloom.kernels import gpu_launch as gpu
 from seqloom.kernels.choice import gpu_line
 from seqloom.kernels.plan import Variant
 from seqloom.kernels.tiles import Job, Tiles, candidates, choose_tiles, cost
