@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.data.ragged import Ragged
 from seqloom.errors import InputError
+from seqloom.tasks.tagger_words import TokenReader, TokenSequences
+from seqloom.text import Vocabulary
 
 _PIECES = re.compile(r"\s+|\S+")
+PAIRS = ("next", "last")  # the features that are pairs of characters
+BITS = 21  # of a character's number
+EDGE = (1 << BITS) - 1  # in place of a character before the first or after the last
 
 
 def as_characters(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -42,25 +52,92 @@ def as_words(text: str, tags: Sequence[str]) -> list[str]:
     return [*words, text[begin:]] if text else []
 
 
+class CharacterIndex:
+    """The characters and pairs of characters a tagger knows, looked up for whole texts at once.
+
+    It gives the numbers that the reader gives, an array at a time.
+
+    Args:
+        reader: How words are read; its words are characters, its features pairs of them.
+    """
+
+    def __init__(self, reader: TokenReader) -> None:
+        self.unknown = reader.words[reader.words.specials.unk]
+        codes = {ord(word): i for i, word in enumerate(reader.words) if len(word) == 1}
+        self.table = np.full(max(codes, default=0) + 2, self.unknown, np.int32)
+        self.table[[*codes]] = [*codes.values()]
+        self.pairs = {name: _pairs(known) for name, known in reader.features.items()}
+
+    @staticmethod
+    def fits(reader: TokenReader) -> bool:
+        """Whether this reader's numbers can be looked up so."""
+        return not reader.folds and reader.characters is None and {*reader.features} <= {*PAIRS}
+
+    def __call__(self, texts: Sequence[str]) -> TokenSequences:
+        """Return the characters of texts, none of them empty, as a tagger reads them."""
+        joined = "".join(texts).encode("utf-32-le", "surrogatepass")
+        codes = np.frombuffer(joined, np.uint32).astype(np.int64)
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        ids = self.table[np.minimum(codes, len(self.table) - 1)]
+        features = []
+        for name, (keys, numbers) in self.pairs.items():
+            if name == "next":
+                wanted = (codes << BITS) | np.append(codes[1:], EDGE)
+                wanted[offsets[1:] - 1] = (codes[offsets[1:] - 1] << BITS) | EDGE
+            else:
+                wanted = (np.append(EDGE, codes[:-1]) << BITS) | codes
+                wanted[offsets[:-1]] = (EDGE << BITS) | codes[offsets[:-1]]
+            places = np.searchsorted(keys, wanted)
+            found = np.where(keys[places] == wanted, numbers[places], self.unknown)
+            features.append(Ragged(found.astype(np.int32), offsets))
+        return TokenSequences(Ragged(ids, offsets), features)
+
+
+def _pairs(known: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs of characters of a vocabulary as sorted numbers, and the id of each."""
+    rows = []
+    for number, word in enumerate(known):
+        first, tab, second = word.partition("\t")
+        if tab and len(first) <= 1 and len(second) <= 1:
+            codes = [ord(each) if each else EDGE for each in (first, second)]
+            rows.append(((codes[0] << BITS) | codes[1], number))
+    rows.append((1 << 62, 0))  # so that every search ends inside
+    table = np.array(sorted(rows), np.int64)
+    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+
+
 def cut_texts(
-    texts: Sequence[str], tags_of: Callable[[list[str]], Sequence[Sequence[str]]]
+    texts: Sequence[str],
+    names: Sequence[str],
+    tags_of: Callable[[list[str]], Sequence[NDArray[np.int64]]],
 ) -> list[list[str]]:
     """Cut texts into words whose concatenation is the text, blanks being words of their own.
 
     Args:
         texts: The texts.
-        tags_of: Tags the characters of pieces without blanks.
+        names: The tags by number.
+        tags_of: Gives the numbers of the tags of the characters of pieces without blanks.
     """
     for text in texts:
         if not isinstance(text, str):
             raise InputError(f"what is cut must be a text, got {type(text).__name__}")
     pieces = [_PIECES.findall(text) for text in texts]
-    found = iter(tags_of([piece for row in pieces for piece in row if not piece.isspace()]))
+    visible = [piece for row in pieces for piece in row if not piece.isspace()]
+    if not visible:
+        return pieces
+    closes = np.array([name in ("E", "S") for name in names])
+    opens = np.array([name in ("B", "S") for name in names])
+    tags = np.concatenate(tags_of(visible))
+    last = np.cumsum([len(piece) for piece in visible]) - 1
+    is_end = closes[tags] | np.append(opens[tags[1:]], True)
+    is_end[last] = True
+    ends = np.flatnonzero(is_end) + 1
+    joined = "".join(visible)
+    words = [joined[a:b] for a, b in pairwise([0, *ends.tolist()])]
+    counts = np.searchsorted(ends, last + 1, side="right").tolist()
+    found = iter([words[a:b] for a, b in pairwise([0, *counts])])
     return [
-        [
-            word
-            for piece in row
-            for word in ([piece] if piece.isspace() else as_words(piece, next(found)))
-        ]
+        [word for piece in row for word in ([piece] if piece.isspace() else next(found))]
         for row in pieces
     ]

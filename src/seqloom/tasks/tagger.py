@@ -8,6 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seqloom.config import from_dict, to_dict
 from seqloom.errors import ConfigError, InputError, one_of
 from seqloom.metrics.spans import PREFIXES, Scheme, SpanReport, score_spans
@@ -15,7 +18,7 @@ from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_mode
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
 from seqloom.tasks.relation_training import without_validation
-from seqloom.tasks.segmenter import cut_texts
+from seqloom.tasks.segmenter import CharacterIndex, cut_texts
 from seqloom.tasks.tagger_objective import best_tags, each_part
 from seqloom.tasks.tagger_results import Tagged, found_spans
 from seqloom.tasks.tagger_text import read_sentences, read_tagged_sentences
@@ -115,6 +118,7 @@ class Tagger(Estimator):
     tags_: TagSet
     reader_: TokenReader | None
     pipeline_: TextPipeline
+    _index: CharacterIndex | None = None
 
     def __init__(
         self,
@@ -204,7 +208,7 @@ class Tagger(Estimator):
             fitted = learn_tags(self, train, checked, limits, run)
         # Only now, so that a run that failed leaves the estimator as it was.
         self.model_, self.reader_, self.tags_, self.metrics_, history = fitted
-        self.pipeline_ = pipeline
+        self.pipeline_, self._index = pipeline, None
         self.provenance_ = origin(X, valid, training, sentences=len(train), **history)
         if place is not None and runtime.is_main:
             reopen(place)
@@ -356,7 +360,17 @@ class Tagger(Estimator):
         self.require_fitted()
         if not self.segment:
             raise ConfigError("a tagger that cuts is fitted with segment=True, got segment=False")
-        return cut_texts(texts, self._predict)
+        assert self.reader_ is not None
+        reader: Any = self.reader_
+        if CharacterIndex.fits(reader):
+            if self._index is None:
+                self._index = CharacterIndex(reader)
+            reader = self._index
+
+        def tags_of(pieces: list[str]) -> list[NDArray[np.int64]]:
+            return best_tags(self.model_, reader(pieces))
+
+        return cut_texts(texts, self.tags_.names, tags_of)
 
     def report(self, data: Any, y: Any = None) -> SpanReport:
         """Return what conlleval counts; `str` of it is what that prints."""

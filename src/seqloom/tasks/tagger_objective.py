@@ -17,6 +17,8 @@ from seqloom.models.tagger import TaggerInput, TagOutput
 from seqloom.tasks.supervised_objective import parts_by_length
 from seqloom.tasks.tagger_words import TokenSequences
 
+PART = 2048  # words of a batch in use: what a layer holds of them stays in the processor's caches
+
 
 def run_tagger(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the scores of a batch of tensors, and its lengths."""
@@ -104,7 +106,7 @@ def each_part(
 ) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
     """Yield the places of some sentences, their scores and their lengths, until it was all."""
     device = next(model.parameters()).device
-    for index in parts_by_length(sequences.items.lengths()):
+    for index in parts_by_length(sequences.items.lengths(), PART):
         with torch.no_grad():
             scores, lengths = run_tagger(model, sequences.batch(index).tensors(device))
         yield index, scores, lengths
