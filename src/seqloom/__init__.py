@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seqloom.tasks.captioner import Captioner as Captioner
     from seqloom.tasks.classifier import Classifier as Classifier
     from seqloom.tasks.embedder import Embedder as Embedder
+    from seqloom.tasks.forecaster import Forecaster as Forecaster
     from seqloom.tasks.language_model import LanguageModel as LanguageModel
     from seqloom.tasks.loading import load as load
     from seqloom.tasks.mixing import mix as mix
@@ -29,6 +30,7 @@ __all__ = [
     "Captioner",
     "Classifier",
     "Embedder",
+    "Forecaster",
     "LanguageModel",
     "Recognizer",
     "Regressor",
@@ -46,6 +48,7 @@ _PLACES = {
     "Captioner": "seqloom.tasks.captioner:Captioner",
     "Classifier": "seqloom.tasks.classifier:Classifier",
     "Embedder": "seqloom.tasks.embedder:Embedder",
+    "Forecaster": "seqloom.tasks.forecaster:Forecaster",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
     "Recognizer": "seqloom.tasks.recognizer:Recognizer",
     "Regressor": "seqloom.tasks.regressor:Regressor",

@@ -272,6 +272,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         _NEURAL,
     ),
     Architecture(
+        "forecast",
+        "recurrent",
+        "recurrent layers of any cell over a series, with intervals (Elman 1990)",
+        "seqloom.models.forecaster:ForecasterConfig",
+        "seqloom.models.forecaster:Forecaster",
+        _NEURAL,
+    ),
+    Architecture(
         "recognize",
         "ctc",
         "recurrent layers of any cell, labels not aligned (Graves 2006)",
@@ -442,6 +450,7 @@ TASKS: dict[str, str] = {
     "classify": "seqloom.tasks.classifier:Classifier",
     "regress": "seqloom.tasks.regressor:Regressor",
     "embed": "seqloom.tasks.embedder:Embedder",
+    "forecast": "seqloom.tasks.forecaster:Forecaster",
     "recognize": "seqloom.tasks.recognizer:Recognizer",
     "relate": "seqloom.tasks.relation_classifier:RelationClassifier",
     "summarize": "seqloom.tasks.summarizer:Summarizer",

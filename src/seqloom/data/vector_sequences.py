@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from os import fspath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.data.digits import STRIPS, digit_strips
 from seqloom.data.rows import Row, missing_column, read_rows
 from seqloom.errors import DataError
 from seqloom.files import Source
@@ -46,6 +49,15 @@ def read_vector_sequences(
                 )
             found.append(value)
     return VectorSequences(sequences, found)
+
+
+def open_labeled_sequences(source: Source) -> VectorSequences:
+    """Return labeled sequences of a file, or those of "digit-strips:SPLIT", which are made up."""
+    name, _, split = fspath(source).partition(":")
+    if name == STRIPS and not Path(fspath(source)).exists():
+        strips = digit_strips(split)
+        return VectorSequences(strips.columns, list(strips.digits))
+    return read_vector_sequences(source)
 
 
 def _field(row: Row, name: str) -> Any:

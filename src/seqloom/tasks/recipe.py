@@ -14,6 +14,8 @@ from seqloom.config import apply_overrides, from_dict, load_toml
 from seqloom.data.fields import read_numbers
 from seqloom.data.inputs import FieldNames, read_input
 from seqloom.data.prepared import Kind
+from seqloom.data.series import read_series
+from seqloom.data.vector_sequences import open_labeled_sequences
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.estimator import merge
 from seqloom.tasks.loading import task_class
@@ -106,6 +108,10 @@ def open_data(task: str, source: str, fields: Mapping[str, Any]) -> tuple[Any, .
     names = from_dict(FieldNames, fields, where="data.fields")
     if task == "regress":
         return read_numbers(source, target=names.target)
+    if task == "recognize":
+        return tuple(open_labeled_sequences(source))
+    if task == "forecast":
+        return (read_series(source),)
     if not fields:
         return (source,)
     if task == "relate":

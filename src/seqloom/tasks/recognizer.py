@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from seqloom.architectures import load_config_class, load_model_class
 from seqloom.config import to_dict
-from seqloom.errors import ConfigError, InputError
+from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.models.linear import diagonal_basis
 from seqloom.tasks.classifier_training import hold_out
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
@@ -228,6 +229,19 @@ class Recognizer(Estimator):
     def predict(self, X: Any) -> list[list[Any]]:  # noqa: N803
         """Return the labels of each sequence, by the likeliest label of each step."""
         return [found.labels for found in self.recognize(X)]
+
+    def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """For the command line: the labels of each line, a JSON object with the vectors in "x"."""
+        for number, line in enumerate(lines, 1):
+            try:
+                x = json.loads(line)["x"]
+            except (ValueError, KeyError, TypeError):
+                raise DataError(
+                    f'a line must be a JSON object with vectors in "x", got {line[:60]!r}',
+                    line=number,
+                ) from None
+            found = self.recognize([x])[0]
+            yield {"labels": found.labels, "log_prob": found.log_prob}
 
     def evaluate(
         self,
