@@ -21,6 +21,7 @@ from seqloom.cli import (
     doctor,
     embed,
     filtering,
+    forecast,
     listing,
     mix,
     ngram,
@@ -54,6 +55,7 @@ app.command("generate")(use.generate)
 app.command("parse")(parse.run)
 app.command("summarize", epilog=summarize.EXAMPLES)(summarize.run)
 app.command("relate", epilog=relate.EXAMPLES)(relate.run)
+app.command("forecast", epilog=forecast.EXAMPLES)(forecast.run)
 app.command("fill")(use.fill)
 app.command("rescore", epilog=use.NBEST)(use.rescore)
 app.command("mix")(mix.run)
