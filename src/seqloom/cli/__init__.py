@@ -30,7 +30,9 @@ from seqloom.cli import (
     prepare,
     relate,
     summarize,
+    tag,
     train,
+    translate,
     use,
 )
 from seqloom.errors import SeqloomError
@@ -55,6 +57,8 @@ app.command("generate")(use.generate)
 app.command("parse")(parse.run)
 app.command("summarize", epilog=summarize.EXAMPLES)(summarize.run)
 app.command("relate", epilog=relate.EXAMPLES)(relate.run)
+app.command("tag", epilog=tag.EXAMPLES)(tag.run)
+app.command("translate", epilog=translate.EXAMPLES)(translate.run)
 app.command("forecast", epilog=forecast.EXAMPLES)(forecast.run)
 app.command("fill")(use.fill)
 app.command("rescore", epilog=use.NBEST)(use.rescore)

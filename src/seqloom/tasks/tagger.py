@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from seqloom.config import from_dict, to_dict
@@ -304,6 +305,7 @@ class Tagger(Estimator):
         items = read_sentences(given, width=width).items if given else []
         return [_with_spans(one, self.tags_) for one in self._describe(items, probabilities, best)]
 
+    @torch.no_grad()
     def _describe(self, items: Sequence[Any], probabilities: bool, best: int) -> list[Tagged]:
         words = [tuple(item) if self.reader_ is not None else () for item in items]
         if best < 1:
