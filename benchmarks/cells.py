@@ -22,6 +22,8 @@ Cell = dict[str, Any]
 
 Result = dict[str, Any]
 FILE = "cells.jsonl"
+DEVICE = "auto"
+"""Where this process trains; `run_cells` sets it in each of its processes."""
 
 
 class TimeLimit:
@@ -84,7 +86,8 @@ def run_cells(
     context = multiprocessing.get_context("spawn")
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = "1"  # before the processes begin: they read it once
-    with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
+    pool_options = {"mp_context": context, "initializer": _begin, "initargs": (options.device,)}
+    with ProcessPoolExecutor(options.processes, **pool_options) as pool:
         waiting = [pool.submit(_run, run, cell, deadline, options.least) for cell in missing]
         for future in as_completed(waiting):
             result = future.result()
@@ -95,6 +98,16 @@ def run_cells(
                 with (folder / FILE).open("a") as stream:
                     stream.write(json.dumps(result) + "\n")
     return read_results(folder)
+
+
+def device() -> str:
+    """Where a cell of this process is to be trained; it is no part of the cell."""
+    return DEVICE
+
+
+def _begin(chosen: str) -> None:
+    global DEVICE  # noqa: PLW0603 (one a process, set once)
+    DEVICE = chosen
 
 
 def _run(

@@ -17,7 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from cells import Cell, Result, TimeLimit, add_options, grouped, read_results, run_cells, spread
+from cells import (
+    Cell,
+    Result,
+    TimeLimit,
+    add_options,
+    device,
+    grouped,
+    read_results,
+    run_cells,
+    spread,
+)
 from seqloom import Classifier
 from seqloom.config import from_dict
 from seqloom.data.inputs import read_input
@@ -93,7 +103,7 @@ def network(cell: Cell, limit: TimeLimit) -> Result:
     own = {**recipe.settings}
     if cell["vectors"] and "vectors" in own:
         own["vectors"] = cell["vectors"]
-    changes = {"seed": cell["seed"], "device": cell["device"]}
+    changes = {"seed": cell["seed"], "device": device()}
     if cell["epochs"]:
         changes["epochs"] = cell["epochs"]
     training = merge(recipe.training, changes)
@@ -128,7 +138,7 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
     """All cells that were asked for."""
-    rest = {"device": options.device, "epochs": options.epochs, "vectors": options.vectors}
+    rest = {"epochs": options.epochs, "vectors": options.vectors}
     found: list[Cell] = []
     for data in options.data:
         for arch in options.arch:

@@ -13,7 +13,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cells import Cell, Result, TimeLimit, add_options, grouped, read_results, run_cells, spread
+from cells import (
+    Cell,
+    Result,
+    TimeLimit,
+    add_options,
+    device,
+    grouped,
+    read_results,
+    run_cells,
+    spread,
+)
 from seqloom import RelationClassifier
 from seqloom.tasks.estimator import merge
 from seqloom.tasks.recipe import load_recipe
@@ -27,7 +37,8 @@ PUBLISHED = {"brnn": 0.796, "blstm": 0.827, "att-blstm": 0.840, "cnn": 0.789}
 def settings_of(cell: Cell) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The settings of a cell: those of its recipe, or of Att-BLSTM's with other layers."""
     arch = cell["arch"]
-    recipe = load_recipe(f"semeval-{arch if arch in RECIPES else 'att-blstm'}")
+    name = f"semeval-{arch if arch in RECIPES else 'att-blstm'}"
+    recipe = load_recipe(name, cell["set"].split())
     model = dict(recipe.model) if arch in RECIPES else {"dropout": 0.3, "embedding_dropout": 0.3}
     model.pop("embed_size", None)  # as wide as the vectors
     own = {**recipe.settings}
@@ -37,7 +48,7 @@ def settings_of(cell: Cell) -> tuple[dict[str, Any], dict[str, Any], dict[str, A
         own["position_size"] = cell["positions"]
     if cell["pooling"] is not None:
         model["pooling"] = cell["pooling"]
-    changes = {"seed": cell["seed"], "device": cell["device"]}
+    changes = {"seed": cell["seed"], "device": device()}
     if cell["epochs"]:
         changes["epochs"] = cell["epochs"]
     return own, merge(recipe.training, changes), model
@@ -64,31 +75,39 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
         "epochs": options.epochs,
         "train": options.train,
         "test": options.test,
-        "device": options.device,
         "vectors": options.vectors,
     }
-    rows = [(arch, None, None) for arch in options.arch]
-    rows += [(arch, pooling, None) for arch in options.pooled for pooling in options.pooling]
-    rows += [(arch, None, size) for arch in options.arch for size in options.positions]
+    rows = [(arch, None, None, "") for arch in options.arch]
+    rows += [(arch, None, None, changes) for changes in options.set for arch in options.arch]
+    rows += [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
+    rows += [(arch, None, size, "") for arch in options.arch for size in options.positions]
     return [
-        {"arch": arch, "pooling": pooling, "positions": size, "seed": seed, **rest}
-        for arch, pooling, size in rows
+        {
+            "arch": arch,
+            "pooling": pooling,
+            "positions": size,
+            "set": changes,
+            "seed": seed,
+            **rest,
+        }
+        for arch, pooling, size, changes in rows
         for seed in options.seeds
     ]
 
 
 def show(results: list[Result]) -> None:
     """Print a row an architecture and pooling: mean, spread, and the seed chosen on validation."""
-    print("| arch | pooling | position vectors | seeds | valid F1 | test F1 | chosen | paper |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| arch | pooling | positions | changed | seeds | valid F1 | test F1 | chosen | paper |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for runs in grouped(results).values():
         cell, best = runs[0]["cell"], max(runs, key=lambda run: run["valid"])
         positions = "own" if cell["positions"] is None else cell["positions"]
-        own = cell["pooling"] is None and cell["positions"] is None
+        own = cell["pooling"] is None and cell["positions"] is None and not cell["set"]
         paper = f"{100 * PUBLISHED[cell['arch']]:.1f}" if own and cell["arch"] in PUBLISHED else ""
         cut = "*" if any(run["cut"] for run in runs) else ""
         print(
-            f"| {cell['arch']} | {cell['pooling'] or 'own'} | {positions} | {len(runs)}{cut} | "
+            f"| {cell['arch']} | {cell['pooling'] or 'own'} | {positions} | {cell['set'] or '-'} | "
+            f"{len(runs)}{cut} | "
             f"{spread([run['valid'] for run in runs])} | {spread([run['test'] for run in runs])} | "
             f"{100 * best['test']:.2f} | {paper} |"
         )
@@ -101,6 +120,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_options(parser, "relations")
     parser.add_argument("--arch", nargs="*", default=list(ARCHITECTURES[:4]))
+    parser.add_argument(
+        "--set", nargs="*", default=[], help="further rows: 'model.dropout=0.3 training.epochs=9'"
+    )
     parser.add_argument("--pooled", nargs="*", default=[], help="architectures to pool otherwise")
     parser.add_argument("--pooling", nargs="*", default=list(POOLINGS), choices=POOLINGS)
     parser.add_argument("--positions", nargs="*", type=int, default=[], help="position_size")

@@ -6,6 +6,7 @@ import pytest
 
 from seqloom import Classifier
 from seqloom.data import open_dataset
+from seqloom.data.inputs import read_input
 from seqloom.tasks.recipe import load_recipe
 
 FOUR = ("eng", "deu", "fin", "swh")
@@ -36,7 +37,7 @@ def test_the_recipe_describes_what_it_says(shared_data):
     model = recipe.estimator()
     assert model.build_training().seed == 0
     texts = {
-        part: [e.text for e in open_dataset(*source.split(":"))]
+        part: [e.text for e in read_input(source, "labeled")]
         for part, source in (
             ("train", recipe.data.train),
             ("valid", recipe.data.valid),
