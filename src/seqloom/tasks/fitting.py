@@ -17,7 +17,7 @@ from seqloom.tasks.directory import TRAINING, discard_unbegun, prepare_place, pr
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
 
 if TYPE_CHECKING:
-    from seqloom.training import StepReport, TrainConfig
+    from seqloom.training import Objective, StepReport, TrainConfig
 
 Callbacks = Sequence[Callable[["StepReport"], object]]
 
@@ -86,19 +86,32 @@ def run_training(
         settings: Everything else.
         before_epoch: What is done before each epoch but the first, with L-BFGS.
     """
+    training = settings.training
+    batches = replace(training.batch, seed=training.batch.seed + training.seed)
+    if training.optimizer.name != "lbfgs":
+        return run_objective(model, SupervisedObjective(train, valid, goal, batches), settings)
+    objective = SupervisedObjective(train, None, goal, None, before_epoch)
+    learned = run_objective(model, objective, settings)
+    metrics = {} if valid is None else goal.measure(model, valid)
+    return learned._replace(metrics={f"valid_{name}": value for name, value in metrics.items()})
+
+
+def run_objective(model: nn.Module, objective: Objective, settings: RunSettings) -> Learned:
+    """Train a model by the one loop; without a directory nothing is shown.
+
+    Args:
+        model: What to train; it ends on the CPU.
+        objective: Its batches, loss and evaluation.
+        settings: Everything else.
+    """
     from seqloom.training import train as run
     from seqloom.training.report import Silent
 
-    training, place = settings.training, settings.place
-    whole = training.optimizer.name == "lbfgs"
-    batches = replace(training.batch, seed=training.batch.seed + training.seed)
-    objective = SupervisedObjective(train, valid, goal, batches)
-    if whole:
-        objective = SupervisedObjective(train, None, goal, None, before_epoch)
+    place = settings.place
     result = run(
         model,
         objective,
-        training,
+        settings.training,
         place and place / TRAINING,
         resume=settings.resume,
         facts=settings.facts,
@@ -111,8 +124,7 @@ def run_training(
         "epochs": result.epochs,
         "seconds": round(result.seconds, 1),
     }
-    metrics = goal.measure(model, valid) if whole and valid is not None else result.metrics
-    return Learned({f"valid_{name}": value for name, value in metrics.items()}, history)
+    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
 
 
 def training_for_data(training: TrainConfig, asked: Any, *, is_checked: bool) -> TrainConfig:

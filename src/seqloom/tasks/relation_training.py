@@ -15,8 +15,7 @@ from seqloom.data.features import Vectors
 from seqloom.errors import ConfigError
 from seqloom.metrics.relations import score_relations
 from seqloom.tasks.classifier_training import class_goal, hold_out
-from seqloom.tasks.directory import TRAINING
-from seqloom.tasks.fitting import Learned, RunSettings
+from seqloom.tasks.fitting import Learned, RunSettings, run_objective
 from seqloom.tasks.labels import class_labels, numbered
 from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.relation_text import LabeledSentences
@@ -166,29 +165,11 @@ def _goal_of(model: nn.Module, owner: RelationClassifier, classes: NDArray[Any])
 def _run(
     model: nn.Module, train: Examples, valid: Examples | None, goal: Goal, settings: RunSettings
 ) -> Learned:
-    from seqloom.training import train as run
-    from seqloom.training.report import Silent
-
-    training, place = settings.training, settings.place
+    training = settings.training
     batches = replace(training.batch, seed=training.batch.seed + training.seed)
     objective = SupervisedObjective(train, valid, goal, batches)
     objective.metric, objective.higher_is_better = METRIC, True
-    result = run(
-        model,
-        objective,
-        training,
-        place and place / TRAINING,
-        resume=settings.resume,
-        facts=settings.facts,
-        callbacks=settings.callbacks,
-        display=Silent() if place is None else None,
-    )
-    model.cpu()
+    learned = run_objective(model, objective, settings)
     if goal.constrain is not None:
         goal.constrain(model)
-    history = {
-        "updates": result.steps,
-        "epochs": result.epochs,
-        "seconds": round(result.seconds, 1),
-    }
-    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
+    return learned

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from seqloom.config import from_dict, to_dict
@@ -17,28 +16,28 @@ from seqloom.errors import ConfigError, InputError, one_of
 from seqloom.metrics.spans import PREFIXES, Scheme, SpanReport, score_spans
 from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
-from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
-from seqloom.tasks.relation_training import without_validation
-from seqloom.tasks.segmenter import CharacterIndex, cut_texts
-from seqloom.tasks.tagger_objective import best_tags, each_part
-from seqloom.tasks.tagger_results import Tagged, found_spans
-from seqloom.tasks.tagger_text import read_sentences, read_tagged_sentences
-from seqloom.tasks.tagger_training import (
-    TagSet,
-    learn_tags,
-    read_items,
-    set_apart,
-    tag_metrics,
+from seqloom.tasks.fitting import (
+    Callbacks,
+    RunSettings,
+    origin,
+    training_for_data,
+    training_place,
 )
+from seqloom.tasks.segmenter import CharacterIndex, cut_texts
+from seqloom.tasks.tagger_objective import best_tags
+from seqloom.tasks.tagger_reading import TagSet, describe_tags, predict_tags
+from seqloom.tasks.tagger_results import Tagged, found_spans
+from seqloom.tasks.tagger_storage import reader_files, stored_reader
+from seqloom.tasks.tagger_text import read_sentences, read_tagged_sentences
+from seqloom.tasks.tagger_training import learn_tags, set_apart, tag_metrics
 from seqloom.tasks.tagger_words import FEATURES, TokenReader
 from seqloom.tasks.text_features import TermLimits
-from seqloom.text import TextConfig, TextPipeline, Vocabulary
+from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
     from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import TrainConfig
 
-VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
 STORED = ("fold", "scheme", "encode", "segment")
 
 
@@ -199,11 +198,9 @@ class Tagger(Estimator):
                 checked = read_tagged_sentences(
                     pair[0], pair[1], "validation", segment=self.segment
                 )
-            if checked is None:
-                asked = to_dict(self.training) if is_dataclass(self.training) else self.training
-                has_wish = (asked or {}).get("patience") is not None
-                training = without_validation(training, asked=has_wish)
-            elif checked.are_vectors != train.are_vectors:
+            is_checked = checked is not None
+            training = training_for_data(training, self.training, is_checked=is_checked)
+            if checked is not None and checked.are_vectors != train.are_vectors:
                 raise InputError("training and validation data must be both words or both vectors")
             run = RunSettings(training, place, resume, callbacks, {})
             fitted = learn_tags(self, train, checked, limits, run)
@@ -258,14 +255,7 @@ class Tagger(Estimator):
     # -- use -------------------------------------------------------------------------------------
 
     def _predict(self, items: Sequence[Any]) -> list[list[str]]:
-        """The tags of sentences; one without a word has none."""
-        found: list[list[str]] = [[] for _ in items]
-        there = [place for place, item in enumerate(items) if len(item)]
-        if there:
-            rows = best_tags(self.model_, read_items(self.reader_, [items[i] for i in there]))
-            for place, row in zip(there, rows, strict=True):
-                found[place] = self.tags_.outward(row)
-        return found
+        return predict_tags(self.model_, self.reader_, self.tags_, items)
 
     def predict(self, X: Any) -> list[list[str]]:  # noqa: N803
         """Return the tags of each sentence, given as lists of words or sequences of vectors."""
@@ -305,41 +295,15 @@ class Tagger(Estimator):
         items = read_sentences(given, width=width).items if given else []
         return [_with_spans(one, self.tags_) for one in self._describe(items, probabilities, best)]
 
-    @torch.no_grad()
     def _describe(self, items: Sequence[Any], probabilities: bool, best: int) -> list[Tagged]:
-        words = [tuple(item) if self.reader_ is not None else () for item in items]
         if best < 1:
             raise ConfigError(f"best must be at least 1, got {best}")
-        if not probabilities and best == 1:
-            found = self._predict(items)
-            return [Tagged(w, tuple(row)) for w, row in zip(words, found, strict=True)]
-        result = [Tagged((), ()) for _ in items]
-        there = [place for place, item in enumerate(items) if len(item)]
-        sequences = read_items(self.reader_, [items[i] for i in there]) if there else None
-        layer = self.model_.output
-        for index, scores, lengths in each_part(self.model_, sequences) if sequences else ():
-            paths = layer.best(scores, lengths, best)
-            shares = layer.marginals(scores, lengths)
-            if self.model_.config.output == "crf":
-                paths = paths._replace(
-                    scores=paths.scores - layer.log_partition(scores, lengths)[:, None]
-                )
-            for row, place in enumerate(index.tolist()):
-                n = int(lengths[row])
-                readings = tuple(
-                    (tuple(self.tags_.outward(tags[:n].cpu().numpy())), float(score))
-                    for tags, score in zip(paths.tags[row], paths.scores[row], strict=True)
-                    if score > -1e29
-                )
-                chosen = shares[row, :n].gather(1, paths.tags[row, 0, :n, None])[:, 0]
-                result[there[place]] = Tagged(
-                    words[there[place]],
-                    readings[0][0],
-                    (),
-                    tuple(chosen.tolist()) if probabilities else None,
-                    readings if best > 1 else (),
-                )
-        return result
+        if probabilities or best > 1:
+            found = describe_tags(self.model_, self.reader_, self.tags_, items, best)
+            return found if probabilities else [replace(one, probabilities=None) for one in found]
+        words = [tuple(item) if self.reader_ is not None else () for item in items]
+        rows = self._predict(items)
+        return [Tagged(each, tuple(row)) for each, row in zip(words, rows, strict=True)]
 
     def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
         """For the command line: the tagged words of each line."""
@@ -431,12 +395,7 @@ class Tagger(Estimator):
             metrics=self.metrics_,
             provenance=self.provenance_,
         )
-        files = {}
-        if reader is not None:
-            files = {VOCABULARY: reader.words.to_dict()}
-            files |= {f"{name}.json": v.to_dict() for name, v in reader.features.items()}
-            if reader.characters is not None:
-                files[CHARACTERS] = reader.characters.to_dict()
+        files = {} if reader is None else reader_files(reader)
         return write_model(directory, header, self.model_.state_dict(), files)
 
     @classmethod
@@ -449,16 +408,7 @@ class Tagger(Estimator):
         model = cls(stored.header.architecture, text=text, features=names, **given)
         model.pipeline_ = TextPipeline(text)
         model.tags_ = TagSet(**settings["tags"])
-        model.reader_ = None
-        place = stored.place
-        if (place / VOCABULARY).exists():
-            has_characters = (place / CHARACTERS).exists()
-            model.reader_ = TokenReader(
-                Vocabulary.load(place / VOCABULARY),
-                folds=settings["fold"],
-                features={name: Vocabulary.load(place / f"{name}.json") for name in names},
-                characters=Vocabulary.load(place / CHARACTERS) if has_characters else None,
-            )
+        model.reader_ = stored_reader(stored)
         model._restore(stored)
         return model
 

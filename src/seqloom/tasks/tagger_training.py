@@ -15,52 +15,21 @@ from seqloom.architectures import load_model_class
 from seqloom.config import to_dict
 from seqloom.data.ragged import Ragged
 from seqloom.errors import InputError
-from seqloom.metrics.spans import Scheme, convert_tags, find_scheme, is_allowed, score_spans
+from seqloom.metrics.spans import convert_tags, find_scheme, score_spans
 from seqloom.nn.crf import CRF
 from seqloom.tasks.classifier_sequences import SPECIALS
-from seqloom.tasks.directory import TRAINING
-from seqloom.tasks.fitting import Learned, RunSettings
+from seqloom.tasks.fitting import Learned, RunSettings, run_objective
 from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.relation_words import begin_with, choose_words, finish
 from seqloom.tasks.tagger_objective import TaggingObjective, best_tags
+from seqloom.tasks.tagger_reading import TagSet, read_items
 from seqloom.tasks.tagger_text import TaggedSentences, legal
-from seqloom.tasks.tagger_words import TokenReader, TokenSequences, folded
+from seqloom.tasks.tagger_words import TokenReader, folded
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import extend_words
 
 if TYPE_CHECKING:
     from seqloom.tasks.tagger import Tagger
-
-
-class TagSet(NamedTuple):
-    """The tags of a tagger.
-
-    Args:
-        names: The tags it is trained with, sorted.
-        scheme: The scheme of the data, None if the tags mark no spans.
-        inner: The scheme it is trained with.
-    """
-
-    names: list[str]
-    scheme: Scheme | None
-    inner: Scheme | None
-
-    def outward(self, ids: NDArray[np.int64]) -> list[str]:
-        """Return the tags of numbers, in the scheme of the data."""
-        tags = [self.names[i] for i in ids.tolist()]
-        if self.scheme is None or self.scheme == self.inner:
-            return tags
-        return convert_tags(tags, self.scheme)
-
-    def constraints(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
-        """Return which transitions, first and last tags are legal, None where all are."""
-        if self.inner is None:
-            return None
-        scheme, names = self.inner, self.names
-        pairs = [[is_allowed(a, b, scheme) for b in names] for a in names]
-        first = [is_allowed(None, b, scheme) for b in names]
-        last = [is_allowed(a, None, scheme) for a in names]
-        return torch.tensor(pairs), torch.tensor(first), torch.tensor(last)
 
 
 class FittedTagger(NamedTuple):
@@ -114,13 +83,6 @@ def choose_tags(owner: Tagger, train: TaggedSentences) -> tuple[TagSet, TaggedSe
     if len(names) < 2:
         raise InputError(f"there must be at least two tags to tell apart, got {names}")
     return TagSet(names, scheme, inner), replace(train, tags=tags)
-
-
-def read_items(reader: TokenReader | None, items: Sequence[Any]) -> TokenSequences:
-    """Return sentences of words, or of vectors, as a network reads them."""
-    if reader is None:
-        return TokenSequences(Ragged.of(items, np.float32))
-    return reader(items)
 
 
 def tag_metrics(predicted: list[list[str]], gold: list[list[str]], tags: TagSet) -> dict[str, Any]:
@@ -231,28 +193,3 @@ def _run(
         replace(training.batch, seed=training.batch.seed + training.seed),
     )
     return run_objective(model, objective, settings)
-
-
-def run_objective(model: nn.Module, objective: TaggingObjective, settings: RunSettings) -> Learned:
-    """Train a model by the one loop; without a directory nothing is shown."""
-    from seqloom.training import train as run
-    from seqloom.training.report import Silent
-
-    place = settings.place
-    result = run(
-        model,
-        objective,
-        settings.training,
-        place and place / TRAINING,
-        resume=settings.resume,
-        facts=settings.facts,
-        callbacks=settings.callbacks,
-        display=Silent() if place is None else None,
-    )
-    model.cpu()
-    history = {
-        "updates": result.steps,
-        "epochs": result.epochs,
-        "seconds": round(result.seconds, 1),
-    }
-    return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
