@@ -55,6 +55,7 @@ def run(
     from seqloom.data.sources import read_whole
     from seqloom.errors import ConfigError
     from seqloom.extract import guess_markup, read_markup
+    from seqloom.tasks.seq2seq_results import Written
 
     names = files or ["-"]
     sources = [read_whole(name) for name in names]
@@ -77,7 +78,11 @@ def run(
         texts, sentences=sentences, words=words, characters=characters, ratio=ratio,
         threshold=threshold, diversity=diversity, query=query,
     )  # fmt: skip
-    if as_json:
+    if isinstance(summary, Written):
+        typer.echo(
+            json.dumps(summary.as_row(), ensure_ascii=False, indent=1) if as_json else summary.text
+        )
+    elif as_json:
         rows = []
         for sentence in summary:
             start, end = pages[sentence.document].span(sentence.start, sentence.end)

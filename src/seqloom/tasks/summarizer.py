@@ -1,4 +1,4 @@
-"""Summarizers that choose sentences: use one as it is, or fit it to texts and summaries."""
+"""Summarizers that choose sentences, or write summaries: use one as it is, or fit it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
-from seqloom.data.examples import Text, TextPair
-from seqloom.data.inputs import read_input
 from seqloom.errors import ConfigError, InputError
 from seqloom.extract.choice import Length, choose, steer
 from seqloom.extract.config import ReadingConfig
@@ -26,27 +24,41 @@ from seqloom.extract.streams import work_in_order
 from seqloom.extract.summary import ChosenSentence, Summary
 from seqloom.metrics.rouge import rouge
 from seqloom.tasks.directory import ModelHeader, StoredModel, provenance, write_model
-from seqloom.tasks.estimator import Estimator
+from seqloom.tasks.estimator import Estimator, tensor_shapes
+from seqloom.tasks.seq2seq_results import Written
+from seqloom.tasks.summary_examples import Documents, summary_examples
+from seqloom.text import TextConfig
 from seqloom.text.language import detect_language
 from seqloom.text.words import Segmenter
 
+if TYPE_CHECKING:
+    from seqloom.tasks.abstractive import Writer
+    from seqloom.tasks.fitting import Callbacks
+    from seqloom.training import TrainConfig
+
 LEARNED = "learned.json"
-Documents = str | Sequence[str]
+WRITING = ("seq2seq", "pointer", "transformer")  # networks, which write summaries
 
 
 class Summarizer(Estimator):
-    """Summarizes texts by their own sentences.
+    """Summarizes texts by their own sentences, or in words of its own.
 
     English and Chinese are told apart by themselves. `textrank`, `lexrank`, `tfidf`, `lead` and
     `features` work without fitting. `fit` gives `tfidf` and `lexrank` the document frequencies of
-    texts, and `features` weights learned from texts with summaries.
+    texts, and `features` weights learned from texts with summaries. `seq2seq`, `pointer` and
+    `transformer` write; they must be fitted to texts with summaries.
 
     Args:
-        arch: "textrank", "lexrank", "tfidf", "lead" or "features".
+        arch: "textrank", "lexrank", "tfidf", "lead" or "features"; "seq2seq", "pointer" or
+            "transformer".
         reading: How a text becomes sentences and terms: a `ReadingConfig` or a part of one.
         segmenter: What cuts Chinese text instead of rjieba.
         tagger: Gives the words of a sentence their parts of speech, for `reading.keep_tags`.
-        training: Nothing: there is no loop to set.
+        text: Of networks: how text becomes words, a `TextConfig` or the part of one that differs.
+        vocabulary: Of networks: which words are known, as `PairVocabulary` has it.
+        max_source: Of networks: how many words of a text are read; the rest is cut off.
+        label_smoothing: Of networks: share of a target that is spread over all words.
+        training: Of networks: settings of the loop.
         options: Settings of the architecture.
 
     Examples:
@@ -57,11 +69,25 @@ class Summarizer(Estimator):
     """
 
     task: ClassVar[str] = "summarize"
-    settings: ClassVar[tuple[str, ...]] = ("training", "reading", "segmenter", "tagger")
+    settings: ClassVar[tuple[str, ...]] = (
+        "training",
+        "reading",
+        "segmenter",
+        "tagger",
+        "text",
+        "vocabulary",
+        "max_source",
+        "label_smoothing",
+    )
 
     reading: ReadingConfig | Mapping[str, Any] | None
     segmenter: Segmenter | None
     tagger: Tagger | None
+    text: TextConfig | Mapping[str, Any] | None
+    vocabulary: Mapping[str, Any] | None
+    max_source: int | None
+    label_smoothing: float
+    writer_: Writer | None
 
     def __init__(
         self,
@@ -70,11 +96,24 @@ class Summarizer(Estimator):
         reading: ReadingConfig | Mapping[str, Any] | None = None,
         segmenter: Segmenter | None = None,
         tagger: Tagger | None = None,
-        training: Mapping[str, Any] | None = None,
+        text: TextConfig | Mapping[str, Any] | None = None,
+        vocabulary: Mapping[str, Any] | None = None,
+        max_source: int | None = None,
+        label_smoothing: float = 0.0,
+        training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
-            arch, options, training=training, reading=reading, segmenter=segmenter, tagger=tagger
+            arch,
+            options,
+            training=training,
+            reading=reading,
+            segmenter=segmenter,
+            tagger=tagger,
+            text=text,
+            vocabulary=vocabulary,
+            max_source=max_source,
+            label_smoothing=label_smoothing,
         )
         self.metrics_ = {}
         self.provenance_ = {}
@@ -82,6 +121,19 @@ class Summarizer(Estimator):
 
     def _prepare(self) -> None:
         """Build what reads and what scores, as the settings say."""
+        self.writer_ = None
+        if self.arch in WRITING:
+            from seqloom.tasks.abstractive import Writer
+
+            self.writer_ = Writer(self)
+            self.__dict__.pop("model_", None)
+            return
+        for name in ("text", "vocabulary", "max_source"):
+            if getattr(self, name) is not None:
+                raise ConfigError(
+                    f"{name} belongs to networks that write summaries, got it with "
+                    f"arch={self.arch!r}; leave it out"
+                )
         if self.training:
             raise ConfigError(
                 "training belongs to models trained by gradients, got it with "
@@ -116,8 +168,9 @@ class Summarizer(Estimator):
         diversity: float = 0.0,
         query: str | None = None,
         query_weight: float = 0.5,
-    ) -> Summary:
-        """Return the best sentences of a text, in its order.
+        **search: Any,
+    ) -> Summary | Written:
+        """Return the best sentences of a text, in its order, or what a network writes of it.
 
         Args:
             text: A text, or several on one subject, which are summarized together.
@@ -129,14 +182,24 @@ class Summarizer(Estimator):
             diversity: How much likeness to what was chosen counts against a sentence, 0 to 1.
             query: What the summary should be about.
             query_weight: How much the query counts, 0 to 1.
+            search: Of networks, which take none of the above: `beam`, `min_length`, ... as
+                `seqloom.tasks.seq2seq_search.Search` has it.
 
         Raises:
             InputError: If there is no text, or none of the query's words is in it.
         """
-        length = Length(
-            sentences=sentences, words=words, characters=characters, ratio=ratio,
-            threshold=threshold,
-        )  # fmt: skip
+        given = {
+            "sentences": sentences, "words": words, "characters": characters, "ratio": ratio,
+            "threshold": threshold,
+        }  # fmt: skip
+        if self.writer_ is not None:
+            chosen_by = {**given, "query": query, "diversity": diversity or None}
+            return self.writer_.summarize(text, chosen_by, search)
+        for name, value in search.items():
+            raise ConfigError(
+                f"arch={self.arch!r} chooses sentences and searches for none, got {name}={value!r}"
+            )
+        length = Length(**given)  # type: ignore[arg-type]
         document = self._reader.read(text)
         scores = self.model_.scores(document)
         if query is not None:
@@ -146,7 +209,7 @@ class Summarizer(Estimator):
 
     def summarize_all(
         self, texts: Iterable[Documents], *, threads: int | None = None, **options: Any
-    ) -> Iterator[Summary]:
+    ) -> Iterator[Summary | Written]:
         """Summarize a stream of texts on all cores; summaries come in the order of the texts.
 
         Scoring runs side by side, reading does not, as Python has one lock: the longer the texts,
@@ -157,6 +220,9 @@ class Summarizer(Estimator):
             threads: How many to work on at once; as many as there are cores if left out.
             options: As of `summarize`.
         """
+        if self.writer_ is not None:
+            yield from self.writer_.stream(texts, options)
+            return
         yield from work_in_order(
             lambda text: self.summarize(text, **options), texts, threads=threads
         )
@@ -172,6 +238,10 @@ class Summarizer(Estimator):
             window: How near to each other words must stand to be neighbors.
             phrases: Whether keywords that stand side by side make a phrase.
         """
+        if self.writer_ is not None:
+            raise ConfigError(
+                f"keywords come of reading sentences, got arch={self.arch!r}; use 'textrank'"
+            )
         document = self._reader.read(text)
         return find_keywords(document, self._reader, count, window=window, phrases=phrases)
 
@@ -204,8 +274,9 @@ class Summarizer(Estimator):
         out: str | PathLike[str] | None = None,
         *,
         resume: bool = False,
+        callbacks: Callbacks = (),
     ) -> Self:
-        """Learn document frequencies (`tfidf`, `lexrank`) or the weights of features.
+        """Learn document frequencies (`tfidf`, `lexrank`), the weights of features, or to write.
 
         Args:
             train: Pairs of a text and its summary (or several), a file of pairs or "NAME:SPLIT";
@@ -213,8 +284,20 @@ class Summarizer(Estimator):
             references: The summaries of `train`, if it holds texts alone.
             valid: As `train`, to measure the result on.
             out: A directory to save the model to.
-            resume: Nothing to do: it is fitted in one go.
+            resume: Of networks: whether to go on with an interrupted run in `out`.
+            callbacks: Of networks: told how it goes; see `seqloom.training`.
         """
+        if self.writer_ is not None:
+            held = None if valid is None else summary_examples(valid, None)
+            self.writer_.fit(
+                summary_examples(train, references),
+                held,
+                (train, valid),
+                out,
+                resume=resume,
+                callbacks=callbacks,
+            )
+            return self
         if resume:
             raise ConfigError(
                 f"resume belongs to models trained by gradients, got it with arch={self.arch!r}; "
@@ -226,7 +309,7 @@ class Summarizer(Estimator):
                 "'features', 'tfidf' or 'lexrank'"
             )
         self._prepare()
-        examples = list(_examples(train, references))
+        examples = list(summary_examples(train, references))
         model = self.model_
         if isinstance(model, Features):
             if any(not summaries for _, summaries in examples):
@@ -256,13 +339,16 @@ class Summarizer(Estimator):
 
         Returns:
             `rouge_1`, `rouge_2`, `rouge_l` (sentence level), `rouge_lsum` (summary level) and
-            `examples`.
+            `examples`; of networks also `perplexity` and `accuracy` of the references' words.
         """
+        if self.writer_ is not None:
+            return self.writer_.evaluate(summary_examples(data, references), options)
         rows = []
-        for text, summaries in _examples(data, references):
+        for text, summaries in summary_examples(data, references):
             if not summaries:
                 raise InputError("every text must have a summary to compare with, got one without")
             summary = self.summarize(text, **options)
+            assert isinstance(summary, Summary)
             language = "zh" if detect_language(summaries[0]) == "zh" else "en"
             found = rouge([s.text for s in summary], summaries, language=language)
             rows.append({name: value.f1 for name, value in found.items()})
@@ -275,6 +361,9 @@ class Summarizer(Estimator):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return what was learned by name, with its size."""
+        if self.writer_ is not None:
+            self.require_fitted()
+            return tensor_shapes(self.model_)
         model = self.model_
         found: dict[str, tuple[int, ...]]
         found = {} if model.idf is None else {"document frequencies": (len(model.idf),)}
@@ -284,6 +373,9 @@ class Summarizer(Estimator):
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory. A segmenter or tagger handed in must be handed in again."""
+        if self.writer_ is not None:
+            self.require_fitted()
+            return self.writer_.save(directory)
         model = self.model_
         learned: dict[str, Any] = {"idf": model.idf}
         if isinstance(model, Features):
@@ -302,6 +394,14 @@ class Summarizer(Estimator):
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
         """Build the summarizer a directory describes."""
+        if stored.header.architecture in WRITING:
+            from seqloom.tasks.abstractive import Writer
+
+            settings = Writer.stored_settings(stored)
+            writing = cls(stored.header.architecture, **settings)
+            assert writing.writer_ is not None
+            writing.writer_.load(stored)
+            return writing
         reading = from_dict(ReadingConfig, stored.header.settings["reading"], where="reading")
         tagger = _no_tagger if reading.keep_tags else None
         model = cls(stored.header.architecture, reading=reading, tagger=tagger)
@@ -319,33 +419,3 @@ def _no_tagger(words: Sequence[str]) -> Sequence[str]:
         f"this model was saved with keep_tags, got {len(words)} words and no tagger; hand it in "
         "again with set_params(tagger=...)"
     )
-
-
-def _examples(
-    data: Any, references: Sequence[str | Sequence[str]] | None
-) -> Iterator[tuple[Documents, list[str]]]:
-    """Yield each text with its summaries, however they are given."""
-    if isinstance(data, (str, PathLike)):
-        data = read_input(data, "pairs")
-    if references is not None:
-        texts = list(data)
-        if len(texts) != len(references):
-            raise InputError(
-                f"there must be a summary a text, got {len(references)} for {len(texts)} texts"
-            )
-        data = zip(texts, references, strict=True)
-    for item in data:
-        if isinstance(item, TextPair):
-            yield item.source, [item.target]
-        elif isinstance(item, Text):
-            yield item.text, []
-        elif isinstance(item, str):
-            yield item, []
-        elif isinstance(item, tuple) and len(item) == 2:
-            text, summaries = item
-            yield text, [summaries] if isinstance(summaries, str) else list(summaries)
-        else:
-            raise InputError(
-                "examples must be texts or pairs of a text and its summary, got "
-                f"{type(item).__name__}"
-            )

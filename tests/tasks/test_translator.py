@@ -1,0 +1,410 @@
+"""Translators: what they learn, how they are searched, what they refuse."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import seqloom
+from seqloom import LanguageModel, Summarizer, Translator
+from seqloom.cli import app
+from seqloom.data.examples import TextPair
+from seqloom.errors import BackendError, ConfigError, InputError
+from seqloom.metrics import translation
+from seqloom.tasks.seq2seq_objective import PairBatch, PairGoal, Seq2SeqObjective
+from seqloom.tasks.seq2seq_text import Pair
+
+WORDS = "red green blue grey pink".split()
+SENTENCES = [" ".join(each) for each in itertools.permutations(WORDS, 4)][::20]
+PAIRS = [(each, " ".join(reversed(each.split())).upper()) for each in SENTENCES]
+TARGETS = [target for _, target in PAIRS]
+SPACE = {"text": {"unit": "space"}}
+QUICK = {
+    "epochs": 120,
+    "batch": {"batch_size": 6},
+    "device": "cpu",
+    "optimizer": {"rate": 0.01},
+    "evaluate_every": 120,
+}
+MODELS = {
+    "additive": ("seq2seq", {"embed_size": 12, "hidden_size": 24}),
+    "no attention": ("seq2seq", {"embed_size": 12, "hidden_size": 24, "attention": "none"}),
+    "pointer": ("pointer", {"embed_size": 12, "hidden_size": 24}),
+    "transformer": (
+        "transformer",
+        {"hidden_size": 32, "num_layers": 1, "num_heads": 2, "dropout": 0.0, "tied": False},
+    ),
+}
+LONGER = {
+    "pointer": {"optimizer": {"rate": 0.02}},
+    "transformer": {"schedule": {"name": "constant"}, "epochs": 160},
+}
+
+
+def small(name, task=Translator, **changes):
+    arch, options = MODELS[name]
+    training = {**QUICK, **LONGER.get(name, {}), **changes.pop("training", {})}
+    return task(arch, **{"training": training, **SPACE, **options, **changes})
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: small(name).fit(PAIRS, valid=PAIRS) for name in MODELS}
+
+
+@pytest.fixture(scope="module")
+def rough():
+    """A model that has learned little, so that its searches differ."""
+    model = small("additive", training={"epochs": 12}).fit(PAIRS)
+    model.model_.double()
+    return model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_few_sentences_are_learned_by_heart(name, models):
+    found = models[name].translate(SENTENCES)
+    assert [each.text for each in found] == TARGETS
+    measured = models[name].evaluate(PAIRS)
+    assert measured["bleu"] == pytest.approx(100)
+    assert measured["accuracy"] == 1
+    assert measured["perplexity"] == pytest.approx(models[name].metrics_["valid_perplexity"])
+    assert measured["bleu_signature"].startswith("nrefs:1|case:mixed")
+
+
+def test_perplexity_is_that_of_the_scores(models):
+    model = models["additive"]
+    total = sum(model.score(*pair) for pair in PAIRS)
+    words = sum(len(target.split()) + 1 for _, target in PAIRS)
+    assert model.evaluate(PAIRS)["perplexity"] == pytest.approx(np.exp(-total / words), rel=1e-4)
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+
+def brute_force(model, source, length, alpha):
+    """Every text of fewer than so many words with its score, each read whole."""
+    known = [word.upper() for word in WORDS]
+    texts = [t for size in range(length) for t in itertools.product(known, repeat=size)]
+    found = []
+    for words in texts:
+        log_prob = model.score(source, " ".join(words))
+        found.append((log_prob / ((6 + len(words)) / 6) ** alpha, words, log_prob))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_a_wide_beam_finds_the_best_text(rough, alpha):
+    expected = brute_force(rough, "red blue", 3, alpha)
+    found = rough.translate(
+        "red blue", beam=6**3, n_best=6**3, length_penalty=alpha, max_length=3, batch_size=1
+    )
+    # Texts that were cut at the greatest length are none of those above.
+    whole = [each for each in (found, *found.others) if each.ended]
+    for each, (score, words, log_prob) in zip(whole, expected, strict=True):
+        assert each.words == words
+        assert each.score == pytest.approx(score)
+        assert each.log_prob == pytest.approx(log_prob)
+
+
+def test_results_are_free_of_batch_size_and_order(rough):
+    sources = [*SENTENCES, "red", "green blue", "red " * 9]
+    together = rough.translate(sources, beam=3, n_best=3)
+    alone = [rough.translate(source, beam=3, n_best=3, batch_size=1) for source in sources]
+    turned = rough.translate(sources[::-1], beam=3, n_best=3, batch_size=4)[::-1]
+    for one, two, three in zip(together, alone, turned, strict=True):
+        for a, b, c in zip(
+            (one, *one.others), (two, *two.others), (three, *three.others), strict=True
+        ):
+            assert a.text == b.text == c.text
+            assert a.score == pytest.approx(b.score) == pytest.approx(c.score)
+        scores = [one.score, *(other.score for other in one.others)]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_rules_of_a_search(rough):
+    source = "red green blue"
+    assert len(rough.translate(source, min_length=6, max_length=9).words) >= 6
+    assert len(rough.translate(source, min_length=4, max_length=4).words) == 4
+    assert rough.translate(source, prefix="PINK GREY").words[:2] == ("PINK", "GREY")
+    long = rough.translate(source, min_length=12, max_length=12, no_repeat=2).words
+    assert len(set(itertools.pairwise(long))) == len(long) - 1
+    drawn = [rough.translate([source] * 20, temperature=1.0, seed=s) for s in (1, 1, 2)]
+    texts = [[each.text for each in line] for line in drawn]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(set(texts[0])) > 1
+
+
+def test_coverage_ranks_what_looked_everywhere_first(rough):
+    source = "red green blue grey"
+    plain = rough.translate(source, beam=6, n_best=6, attention=True)
+    covered = rough.translate(source, beam=6, n_best=6, attention=True, coverage_penalty=2.0)
+    for each in (covered, *covered.others):
+        assert each.ended
+    scores = {each.words: each.score for each in (plain, *plain.others)}
+    for each in (covered, *covered.others):
+        if each.words not in scores:
+            continue
+        # The attention of the word that ends a text is not returned: ask for it by its score.
+        assert each.score < scores[each.words]
+
+
+def test_attention_is_where_each_word_looked(models):
+    source, target = PAIRS[0]
+    found = models["pointer"].translate(source, attention=True)
+    assert found.source == (*source.split(), "</s>")
+    assert found.words == tuple(target.split())
+    assert found.attention.shape == (4, 5)
+    np.testing.assert_allclose(found.attention.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_a_pointer_copies_names_it_never_saw():
+    chance = np.random.default_rng(0)
+    names = ["".join(chance.choice(list("abcdefgh"), 5)) for _ in range(60)]
+    pairs = [(f"my name is {name} today", f"hello {name}") for name in names]
+    model = Translator(
+        "pointer",
+        **SPACE,
+        vocabulary={"min_count": 2},
+        embed_size=16,
+        hidden_size=32,
+        training={**QUICK, "epochs": 12, "batch": {"batch_size": 8}},
+    ).fit(pairs)
+    assert len(model.text_.target_vocabulary) == 4 + 1  # no name is in it
+    found = model.translate("my name is zebra today")
+    assert (found.text, found.words) == ("hello zebra", ("hello", "zebra"))
+    two = model.translate(["my name is xaver today", "my name is yuri today"])
+    assert [each.text for each in two] == ["hello xaver", "hello yuri"]
+
+
+def test_unknown_words_are_replaced_by_what_was_looked_at():
+    pairs = [(f"word{i} x y", f"WORD{i} X") for i in range(30)]
+    model = small("additive", vocabulary={"min_count": 2}, training={"epochs": 15}).fit(pairs)
+    found = model.translate("zebra x y", replace_unknown=True, attention=True)
+    place = int(found.attention[0, :3].argmax())
+    assert found.words[0] == ("zebra", "x", "y")[place]
+    assert "<unk>" not in found.text
+    assert "<unk>" not in model.translate("zebra x y").text
+
+
+# -- a language model fused in ---------------------------------------------------------------------
+
+
+def test_a_fused_language_model_counts_by_its_weight(rough):
+    model = LanguageModel("ngram", order=2, smoothing="witten-bell", **SPACE)
+    model.fit(TARGETS)
+    source, weight = "red green", 0.8
+    options = {"beam": 6**3, "max_length": 3, "length_penalty": 0.0}
+    plain = rough.translate(source, **options)
+    same = rough.translate(source, **options, language_model=model, lm_weight=0.0)
+    assert (same.text, same.score) == (plain.text, plain.score)
+    options["n_best"] = 6**3
+    found = rough.translate(source, **options, language_model=model, lm_weight=weight)
+    expected = sorted(
+        (log_prob + weight * model.score(" ".join(words)).total, words)
+        for _, words, log_prob in brute_force(rough, source, 3, 0.0)
+    )[::-1]
+    whole = [each for each in (found, *found.others) if each.ended]
+    for each, (score, words) in zip(whole, expected, strict=True):
+        assert each.words == words
+        assert each.score == pytest.approx(score, rel=1e-4)
+
+
+# -- text, vectors, saving -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_pieces_are_learned_on_both_sides(shared, tmp_path):
+    model = small(
+        "transformer",
+        text={"unit": "subword"},
+        vocabulary={"pieces": 300, "shared": shared},
+        training={"epochs": 1},
+    ).fit([TextPair(*pair) for pair in PAIRS])
+    assert model.model_.config.shared is shared
+    text = model.text_
+    assert len(text.target_vocabulary) <= 300
+    assert (text.source is text.target) is shared
+    loaded = seqloom.load(model.save(tmp_path / "model"))
+    sources = [*SENTENCES, "never seen: 你好 🙂"]
+    assert [e.text for e in loaded.translate(sources)] == [e.text for e in model.translate(sources)]
+
+
+@pytest.mark.parametrize("name", ["additive", "pointer", "transformer"])
+def test_saving_and_loading_changes_nothing(name, models, tmp_path):
+    model = models[name]
+    loaded = Translator.load(model.save(tmp_path / "model"))
+    for source, target in PAIRS[:3]:
+        assert loaded.score(source, target) == model.score(source, target)
+        assert loaded.translate(source).score == model.translate(source).score
+    assert loaded.get_params()["arch"] == model.arch
+    again = loaded.save(tmp_path / "again")
+    for file in sorted(path.name for path in again.iterdir()):
+        assert (again / file).read_bytes() == (tmp_path / "model" / file).read_bytes()
+
+
+def test_vectors_as_a_source():
+    chance = np.random.default_rng(0)
+    table = chance.normal(size=(4, 3)) * 50 + 100
+    numbers = [chance.integers(0, 4, size=n).tolist() for n in (2, 3, 4) for _ in range(12)]
+    pairs = [(table[each], " ".join(f"n{i}" for i in each)) for each in numbers]
+    model = small("additive", training={"epochs": 25}).fit(pairs)
+    found = model.translate([source for source, _ in pairs[:6]], attention=True)
+    assert [each.text for each in found] == [target for _, target in pairs[:6]]
+    assert found[0].source == ()
+    with pytest.raises(InputError, match=r"source 1 must be vectors of shape \(S, D\).*got str"):
+        model.translate([table[:2], "words"])
+    with pytest.raises(InputError, match="source 0 must hold numbers, got NaN"):
+        model.translate([table[:2] * np.nan])
+
+
+def test_own_words_are_fed_as_the_schedule_says(models, monkeypatch):
+    model = models["additive"]
+    data = model.text_.encode([Pair(*pair) for pair in PAIRS])
+    goal = PairGoal(own_words=1.0, own_words_epochs=4)
+    objective = Seq2SeqObjective(data, None, model.build_training().batch, goal)
+    for epoch, share in ((0, 0.0), (1, 0.25), (4, 1.0), (9, 1.0)):
+        batch = next(iter(objective.batches(epoch, 0, rank=0, world_size=1)))
+        assert objective.share == share
+    given = PairBatch.of(batch.tensors())
+    memory = model.model_.encode(given.source, given.lengths)
+    # The model knows these by heart, so that its own words are the true ones: take others.
+    wrong = torch.zeros(*given.inputs.shape, len(model.text_.target_vocabulary))
+    wrong[..., 7] = 1.0
+    monkeypatch.setattr(model.model_.output, "log_probs", lambda output, memory: wrong)
+    mixed = objective._mixed(model.model_, given, memory)
+    assert (mixed[:, 0] == given.inputs[:, 0]).all()
+    assert (mixed[:, 1:] == 7).all()
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 0}, "beam and batch_size must be at least 1, got 0"),
+        ({"beem": 3}, "unknown option of a search 'beem'; did you mean 'beam'"),
+        ({"n_best": 9}, "between 1 and beam=5, got 9"),
+        ({"temperature": 1.0, "n_best": 2}, "belong to a search, got temperature=1.0"),
+        ({"top_k": 3}, "belong to drawing by chance, got temperature=0"),
+        ({"lm_weight": 0.5}, "lm_weight=0.5 needs a language_model"),
+        ({"max_length": 3, "prefix": "A B C D"}, "must fit into max_length=3, got one of 4"),
+    ],
+)
+def test_bad_searches_are_refused(models, options, message):
+    with pytest.raises(ConfigError, match=message):
+        models["additive"].translate("red", **options)
+
+
+def test_bad_sources_are_refused_and_odd_ones_are_translated(models):
+    model = models["additive"]
+    for empty in ("", "   "):
+        with pytest.raises(InputError, match="source 1 must hold a word"):
+            model.translate(["red", empty])
+    with pytest.raises(InputError, match="source 0 must be a text, got ndarray"):
+        model.translate([np.zeros((2, 2))])
+    odd = model.translate(["zebra yak", "red " * 300], beam=2)  # unknown symbols only; very long
+    assert all(len(each.words) <= 20 + 2 * 301 for each in odd)
+    # A beam wider than the vocabulary keeps what there is.
+    assert model.translate("red green blue", beam=50).words
+
+
+def test_a_long_source_is_cut_where_the_setting_says():
+    model = small("additive", max_source=2, training={"epochs": 1}).fit(PAIRS)
+    found = model.translate(["red green blue", "red green"])
+    assert [each.cut for each in found] == [True, False]
+    assert found[0].source == found[1].source == ("red", "green", "</s>")
+    assert found[0].score == found[1].score
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([], "at least one pair, got none"),
+        ([("a", "b"), "c"], "pair 1 must be a TextPair or a tuple.*got str"),
+        ([("a", "b"), ("c", " ")], "pair 1 must have two sides, got an empty one"),
+    ],
+)
+def test_bad_pairs_are_refused(pairs, message):
+    with pytest.raises(InputError, match=message):
+        small("additive").fit(pairs)
+
+
+def test_contradicting_settings_are_refused():
+    with pytest.raises(ConfigError, match="need validation data, got valid=None"):
+        small("additive", training={"patience": 2}).fit(PAIRS)
+    with pytest.raises(ConfigError, match=r"got units.*set vocabulary\.shared=true"):
+        small("pointer", text={"unit": "subword"}).fit(PAIRS)
+    with pytest.raises(ConfigError, match="text and target_text that differ"):
+        small("additive", target_text={"unit": "character"}, vocabulary={"shared": True}).fit(PAIRS)
+    with pytest.raises(ConfigError, match="need a model with attention"):
+        small("no attention", training={"epochs": 1}).fit(PAIRS).translate("red", attention=True)
+
+
+# -- figures, summaries and the command line -------------------------------------------------------
+
+
+def test_bleu_and_chrf_by_hand():
+    """One sentence: 3 of 4 words, 2 of 3 pairs, 1 of 2 triples, no run of four."""
+    found = translation.bleu(["a b c d e"], ["a b c x e"], tokenize="none")
+    runs = [4 / 5, 2 / 4, 1 / 3, 1 / 2 / 2]  # sacrebleu's "exp": none of 2 counts as half a run
+    assert found.score == pytest.approx(100 * float(np.prod(runs)) ** 0.25)
+    assert "tok:none" in found.signature
+    assert translation.bleu(["A B C D"], ["a b c d"], lowercase=True).score == pytest.approx(100)
+    assert translation.chrf(["abc"], ["abc"]).score == pytest.approx(100)
+    with pytest.raises(seqloom.errors.ShapeError, match="got 1 for 2"):
+        translation.bleu(["a", "b"], ["a"])
+
+
+def test_without_sacrebleu_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(BackendError, match=r"pip install 'seqloom\[translation\]'"):
+        translation.bleu(["a"], ["a"])
+
+
+@pytest.mark.parametrize("arch", ["seq2seq", "pointer", "transformer"])
+def test_summaries_are_written(arch, tmp_path, caplog):
+    model = small({"seq2seq": "no attention"}.get(arch, arch), Summarizer).fit(PAIRS)
+    assert model.summarize(SENTENCES[0]).text == TARGETS[0]
+    loaded = Summarizer.load(model.save(tmp_path / "model"))
+    assert [each.text for each in loaded.summarize_all(SENTENCES)] == TARGETS
+    with caplog.at_level(logging.WARNING, "seqloom"):
+        measured = loaded.evaluate(PAIRS)
+    assert measured["accuracy"] == 1
+    assert measured.get("rouge_1", 1.0) == pytest.approx(1.0)
+    assert ("rouge_1" in measured) != ("ROUGE is left out" in caplog.text)
+    with pytest.raises(ConfigError, match=f"sentences chooses sentences, got 2 with arch='{arch}'"):
+        model.summarize("red green", sentences=2)
+    with pytest.raises(ConfigError, match="reading belongs to summaries by sentences"):
+        Summarizer(arch, reading={"language": "en"})
+
+
+def test_choosing_sentences_takes_no_settings_of_writing():
+    with pytest.raises(ConfigError, match=r"max_source belongs to networks.*arch='textrank'"):
+        Summarizer("textrank", max_source=3)
+    with pytest.raises(ConfigError, match="searches for none, got beam=3"):
+        Summarizer("textrank").summarize("Cats sleep.", beam=3)
+
+
+def test_the_command_line_translates(models, tmp_path):
+    place = models["additive"].save(tmp_path / "model")
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(SENTENCES[:3]))
+    runner = CliRunner()
+    found = runner.invoke(app, ["translate", str(place), str(lines)])
+    assert found.stdout.splitlines() == TARGETS[:3]
+    picture = tmp_path / "attention.png"
+    options = ["--n-best", "2", "--json", "--attention", str(picture)]
+    found = runner.invoke(app, ["translate", str(place), str(lines), *options])
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [row["text"] for row in rows] == TARGETS[:3]
+    assert all(len(row["others"]) == 1 for row in rows)
+    assert picture.stat().st_size > 1000
