@@ -50,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser, folder: str) -> None:
     parser.add_argument("--processes", type=int, default=1, help="cells at a time")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto")
     parser.add_argument("--seconds", type=float, default=None, help="end after so many")
+    parser.add_argument("--reserve", type=float, default=15, help="of them, for the last tests")
     parser.add_argument("--least", type=float, default=60, help="begin no cell with less left")
     parser.add_argument("--table", action="store_true", help="only print what is done")
 
@@ -82,7 +83,9 @@ def run_cells(
     if options.table or not missing:
         return read_results(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    deadline = None if options.seconds is None else time.time() + options.seconds
+    deadline = None
+    if options.seconds is not None:
+        deadline = time.time() + options.seconds - options.reserve
     context = multiprocessing.get_context("spawn")
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = "1"  # before the processes begin: they read it once
@@ -103,6 +106,12 @@ def run_cells(
 def device() -> str:
     """Where a cell of this process is to be trained; it is no part of the cell."""
     return DEVICE
+
+
+def to_device(model: Any) -> None:
+    """Move a fitted model to where it was trained, for its tests."""
+    if DEVICE not in ("auto", "cpu"):
+        model.to(DEVICE)
 
 
 def _begin(chosen: str) -> None:

@@ -27,6 +27,7 @@ from cells import (
     read_results,
     run_cells,
     spread,
+    to_device,
 )
 from seqloom import Classifier
 from seqloom.config import from_dict
@@ -113,6 +114,7 @@ def network(cell: Cell, limit: TimeLimit) -> Result:
         "valid": classifier.metrics_["valid_accuracy"],
         "epochs": classifier.provenance_["epochs"],
     }
+    to_device(classifier.model_)
     return measured(classifier.predict, recipe, facts)
 
 
@@ -137,23 +139,22 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
 
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
-    """All cells that were asked for."""
+    """All cells that were asked for, seed by seed."""
     rest = {"epochs": options.epochs, "vectors": options.vectors}
-    found: list[Cell] = []
+    plain = {"pooling": None, "identity_weight": None}
+    rows = [(data, arch, plain) for data in options.data for arch in options.arch]
     for data in options.data:
         for arch in options.arch:
-            plain = {"pooling": None, "identity_weight": None}
-            rows = [plain, *({**plain, "pooling": pooling} for pooling in options.pooling)]
+            others = [{**plain, "pooling": pooling} for pooling in options.pooling]
             if arch == "joint-attention":
-                rows += [{**plain, "identity_weight": each} for each in options.identity]
-            seeds = options.seeds[:1] if arch == "tf-idf" else options.seeds
-            rows = rows[:1] if arch == "tf-idf" else rows
-            found += [
-                {"data": data, "arch": arch, "seed": seed, **row, **rest}
-                for row in rows
-                for seed in seeds
-            ]
-    return found
+                others += [{**plain, "identity_weight": each} for each in options.identity]
+            rows += [(data, arch, other) for other in others if arch != "tf-idf"]
+    return [
+        {"data": data, "arch": arch, "seed": seed, **row, **rest}
+        for seed in options.seeds
+        for data, arch, row in rows
+        if arch != "tf-idf" or seed == options.seeds[0]
+    ]
 
 
 def show(results: list[Result]) -> None:

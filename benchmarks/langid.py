@@ -29,6 +29,7 @@ from cells import (
     read_results,
     run_cells,
     spread,
+    to_device,
 )
 from seqloom import Classifier
 from seqloom.data import open_dataset
@@ -80,6 +81,7 @@ def network(cell: Cell, limit: TimeLimit) -> Predict:
         arch, options = "blstm", {"cell": cell["model"], **RECURRENT}
     model = Classifier(arch, **recipe.settings, training=training, **options)
     model.fit(recipe.data.train, valid=recipe.data.valid, callbacks=[limit])
+    to_device(model.model_)
     predict: Predict = model.predict
     return predict
 

@@ -23,6 +23,7 @@ from cells import (
     read_results,
     run_cells,
     spread,
+    to_device,
 )
 from seqloom import RelationClassifier
 from seqloom.tasks.estimator import merge
@@ -59,6 +60,7 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     own, training, model = settings_of(cell)
     classifier = RelationClassifier(cell["arch"], **own, training=training, **model)
     classifier.fit(cell["train"], callbacks=[limit])
+    to_device(classifier.model_)
     found = classifier.evaluate(cell["test"])
     return {
         "valid": classifier.metrics_["valid_macro_f1"],
@@ -70,17 +72,17 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
 
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
-    """All cells: first the architectures with their own pooling, then the poolings of one."""
+    """All cells: first the architectures as they are, then with changes; seed by seed."""
     rest = {
         "epochs": options.epochs,
         "train": options.train,
         "test": options.test,
         "vectors": options.vectors,
     }
-    rows = [(arch, None, None, "") for arch in options.arch]
-    rows += [(arch, None, None, changes) for changes in options.set for arch in options.arch]
-    rows += [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
-    rows += [(arch, None, size, "") for arch in options.arch for size in options.positions]
+    plain = [(arch, None, None, "") for arch in options.arch]
+    more = [(arch, None, None, changes) for changes in options.set for arch in options.arch]
+    more += [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
+    more += [(arch, None, size, "") for arch in options.arch for size in options.positions]
     return [
         {
             "arch": arch,
@@ -90,8 +92,9 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
             "seed": seed,
             **rest,
         }
-        for arch, pooling, size, changes in rows
+        for rows in (plain, more)
         for seed in options.seeds
+        for arch, pooling, size, changes in rows
     ]
 
 
