@@ -100,7 +100,12 @@ class Recipe:
         )
 
 
-KINDS: dict[str, Kind] = {"classify": "labeled", "tag": "tagged"}  # what a task reads, else text
+KINDS: dict[str, Kind] = {  # what a task reads, else text
+    "classify": "labeled",
+    "tag": "tagged",
+    "summarize": "pairs",
+    "translate": "pairs",
+}
 
 
 def open_data(task: str, source: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -183,6 +183,7 @@ class Translator(Estimator):
 
         Returns:
             `bleu` and `chrf` of the texts as they are, by sacrebleu, with `bleu_signature`;
+            `bleu_lowercase`, where case does not count;
             `perplexity` and `accuracy` of the targets' words, each given those before it;
             `examples`.
         """
@@ -190,9 +191,11 @@ class Translator(Estimator):
         pairs = read_pairs(data)
         found = self.translate([pair.source for pair in pairs], **search)
         texts, references = [each.text for each in found], [pair.target for pair in pairs]
-        scored = bleu(texts, references, tokenize=bleu_tokenizer(references))
+        tokenize = bleu_tokenizer(references)
+        scored = bleu(texts, references, tokenize=tokenize)
         return {
             "bleu": scored.score,
+            "bleu_lowercase": bleu(texts, references, tokenize=tokenize, lowercase=True).score,
             "chrf": chrf(texts, references).score,
             **measure_pairs(self.model_, self.text_.encode(pairs)),
             "examples": float(len(pairs)),

@@ -111,7 +111,7 @@ def read_label_lines(
 ) -> Records[LabeledText]:
     """Read texts from one file and their labels from the lines of another."""
     pairs = read_parallel(text_path, label_path, on_error=on_error)
-    return _made_of(pairs, lambda pair: LabeledText(pair.source, (pair.target,)))
+    return made_of(pairs, lambda pair: LabeledText(pair.source, (pair.target,)))
 
 
 def read_numbered_labels(
@@ -144,13 +144,13 @@ def read_first_target(path: Source, *, on_error: OnError = "raise") -> Records[T
             raise DataError("source and target must hold a sentence", row.path, row.line)
         return TextPair(" ".join(source), target[0])
 
-    return _made_of(read_rows(path, format="jsonl", on_error=on_error), make)
+    return made_of(read_rows(path, format="jsonl", on_error=on_error), make)
 
 
 def read_poems(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
     """Read JSON lines with `paragraphs`: a text a poem, a line a verse."""
     rows = read_rows(path, format="jsonl", on_error=on_error)
-    return _made_of(rows, lambda row: Text("\n".join(_strings(row, "paragraphs"))))
+    return made_of(rows, lambda row: Text("\n".join(_strings(row, "paragraphs"))))
 
 
 def read_wikitext(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
@@ -159,7 +159,7 @@ def read_wikitext(path: Source, *, on_error: OnError = "raise") -> Records[Text]
     def make(line: Text) -> Text:
         return Text(_WIKITEXT_JOINT.sub(r"\1", line.text).strip())
 
-    return _made_of(read_text(path, strip=True, on_error=on_error), make)
+    return made_of(read_text(path, strip=True, on_error=on_error), make)
 
 
 def read_brown(path: Source, *, on_error: OnError = "raise") -> Records[TaggedTokens]:
@@ -257,7 +257,7 @@ def read_scored_pairs(path: Source, *, on_error: OnError = "raise") -> Records[R
     return Records(read, fspath(path), on_error)
 
 
-def _made_of(records: Records[In], make: Callable[[In], Out]) -> Records[Out]:
+def made_of(records: Records[In], make: Callable[[In], Out]) -> Records[Out]:
     """Records made of other records, with what those skipped counted on."""
 
     def read(problems: Problems) -> Iterator[Out]:

@@ -10,6 +10,7 @@ from seqloom.data.columns import read_conllu, read_tagged
 from seqloom.data.datasets import corpora
 from seqloom.data.datasets.catalog import Split, find_dataset
 from seqloom.data.datasets.declaration import read_snippets
+from seqloom.data.datasets.hashed import read_hashed_pairs, read_titles
 from seqloom.data.datasets.store import dataset_file
 from seqloom.data.examples import Text
 from seqloom.data.fields import read_labeled, read_pairs
@@ -27,6 +28,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "wikitext": corpora.read_wikitext,
     "conllu": read_conllu,
     "first-target": corpora.read_first_target,
+    "hashed-pairs": read_hashed_pairs,
     "label-by-file": corpora.read_label_by_file,
     "label-first": corpora.read_label_first,
     "label-lines": corpora.read_label_lines,
@@ -46,6 +48,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "tagged": read_tagged,
     "text": read_text,
     "text-by-member": corpora.read_text_by_member,
+    "titles": read_titles,
     "token-lines": read_token_lines,
     "tree-texts": corpora.read_tree_texts,
     "trees": read_trees,
