@@ -72,16 +72,15 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
 
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
-    """All cells: first the architectures as they are, then with changes; seed by seed."""
+    """All cells: first the architectures with their pooling, then with others; seed by seed."""
     rest = {
         "epochs": options.epochs,
         "train": options.train,
         "test": options.test,
         "vectors": options.vectors,
     }
-    plain = [(arch, None, None, "") for arch in options.arch]
-    more = [(arch, None, None, changes) for changes in options.set for arch in options.arch]
-    more += [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
+    plain = [(arch, None, None, changes) for changes in options.set for arch in options.arch]
+    more = [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
     more += [(arch, None, size, "") for arch in options.arch for size in options.positions]
     return [
         {
@@ -124,7 +123,7 @@ def main() -> None:
     add_options(parser, "relations")
     parser.add_argument("--arch", nargs="*", default=list(ARCHITECTURES[:4]))
     parser.add_argument(
-        "--set", nargs="*", default=[], help="further rows: 'model.dropout=0.3 training.epochs=9'"
+        "--set", nargs="*", default=[""], help="rows with changes: '' 'model.dropout=0.3'"
     )
     parser.add_argument("--pooled", nargs="*", default=[], help="architectures to pool otherwise")
     parser.add_argument("--pooling", nargs="*", default=list(POOLINGS), choices=POOLINGS)
