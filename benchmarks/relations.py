@@ -80,7 +80,8 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
         "vectors": options.vectors,
     }
     plain = [(arch, None, None, changes) for changes in options.set for arch in options.arch]
-    more = [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
+    more = [(arch, None, None, changes) for changes in options.later for arch in options.pooled]
+    more += [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
     more += [(arch, None, size, "") for arch in options.arch for size in options.positions]
     return [
         {
@@ -125,8 +126,11 @@ def main() -> None:
     parser.add_argument(
         "--set", nargs="*", default=[""], help="rows with changes: '' 'model.dropout=0.3'"
     )
-    parser.add_argument("--pooled", nargs="*", default=[], help="architectures to pool otherwise")
-    parser.add_argument("--pooling", nargs="*", default=list(POOLINGS), choices=POOLINGS)
+    parser.add_argument("--later", nargs="*", default=[], help="rows with changes after all others")
+    parser.add_argument(
+        "--pooled", nargs="*", default=[], help="architectures for them and --pooling"
+    )
+    parser.add_argument("--pooling", nargs="*", default=[], choices=POOLINGS)
     parser.add_argument("--positions", nargs="*", type=int, default=[], help="position_size")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--epochs", type=int, default=None, help="fewer than the recipe's")
