@@ -6,11 +6,20 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 from seqloom import Tagger, load
 from seqloom.data.examples import TaggedTokens
 from seqloom.errors import ConfigError
-from seqloom.tasks.segmenter import CharacterIndex, as_characters, as_words, cut_texts
+from seqloom.models.tagger import CNNTagger, CNNTaggerConfig
+from seqloom.tasks.segmenter import (
+    CharacterIndex,
+    CompiledCutter,
+    as_characters,
+    as_words,
+    cut_texts,
+)
+from seqloom.tasks.tagger_objective import best_tags
 from seqloom.text import TextConfig, TextPipeline
 
 WORDS = ["我们", "今天", "去", "北京", "天安门", "看", "电影", "了", "。", "T恤", "2026年"]
@@ -68,6 +77,38 @@ def test_numbers_an_array_at_a_time_equal_those_word_by_word(fitted):
     for a, b in zip([quick.items, *quick.features], [slow.items, *slow.features], strict=True):
         assert np.array_equal(a.flat, b.flat)
         assert np.array_equal(a.offsets, b.offsets)
+
+
+@pytest.mark.parametrize("output", ["crf", "softmax"])
+def test_one_compiled_loop_gives_the_tags_of_the_network(fitted, output):
+    """Widths of 2, inputs that are no multiple of 4, texts of one character, several threads."""
+    reader = fitted.reader_
+    sizes = tuple(len(known) for known in reader.features.values())
+    torch.manual_seed(0)
+    config = CNNTaggerConfig(
+        vocab_size=len(reader.words),
+        input_size=0,
+        output_size=4,
+        feature_sizes=sizes,
+        char_vocab_size=0,
+        output=output,
+        embed_size=3,
+        feature_embed_size=2,
+        hidden_size=21,
+        widths=(3, 2, 1),
+    )
+    model = CNNTagger(config).eval()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    torch.nn.init.zeros_(model.scores.bias)
+    choose = random.Random(3)
+    texts = ["".join(choose.choices(WORDS, k=choose.randint(1, 30))) for _ in range(300)] + ["我"]
+    assert CompiledCutter.fits(model, reader)
+    quick = CompiledCutter(model, reader)(texts)
+    slow = best_tags(model, reader([list(text) for text in texts]))
+    assert len(np.unique(np.concatenate(quick))) > 2
+    for ours, expected in zip(quick, slow, strict=True):
+        assert np.array_equal(ours, expected)
 
 
 def test_any_tags_make_the_words_of_the_visible_loop():

@@ -106,8 +106,8 @@ class CRF(nn.Module):
         self.allowed, self.allowed_start = allowed.to(device), start.to(device)
         self.allowed_end = end.to(device)
 
-    def _weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Transitions, start and end, with what is not allowed in them."""
+    def weights(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return A, b and e, with `FORBIDDEN` in them where something is not allowed."""
         return (
             self.transitions.masked_fill(~self.allowed, FORBIDDEN),
             self.start.masked_fill(~self.allowed_start, FORBIDDEN),
@@ -129,7 +129,7 @@ class CRF(nn.Module):
         """
         lengths = check_scores(scores, lengths, self.size)
         check_tags(scores, tags)
-        weights = self._weights()
+        weights = self.weights()
         if self._compiles(scores):
             return _partition(scores, tags, lengths, *weights)
         total = log_partition(scores, lengths, *weights)
@@ -141,8 +141,8 @@ class CRF(nn.Module):
         r"""$\ln \sum_{y'} e^{S(x, y')}$ of each row."""
         lengths = check_scores(scores, lengths, self.size)
         if self._compiles(scores):
-            return _partition(scores, None, lengths, *self._weights())
-        return log_partition(scores, lengths, *self._weights())
+            return _partition(scores, None, lengths, *self.weights())
+        return log_partition(scores, lengths, *self.weights())
 
     def marginals(
         self, scores: Float[Tensor, "B T K"], lengths: Int[Tensor, " B"] | None = None
@@ -175,7 +175,7 @@ class CRF(nn.Module):
             count: How many paths N.
         """
         lengths = check_scores(scores, lengths, self.size)
-        return best_paths(scores, lengths, self._weights(), count)
+        return best_paths(scores, lengths, self.weights(), count)
 
     def _compiles(self, scores: Tensor) -> bool:
         on_processor = scores.device.type == "cpu"

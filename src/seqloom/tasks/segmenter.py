@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.ragged import Ragged
 from seqloom.errors import InputError
+from seqloom.models.tagger import CNNTagger
+from seqloom.nn.tag_windows import CompiledWindows
 from seqloom.tasks.tagger_words import TokenReader, TokenSequences
 from seqloom.text import Vocabulary
 
@@ -92,6 +95,35 @@ class CharacterIndex:
             found = np.where(keys[places] == wanted, numbers[places], self.unknown)
             features.append(Ragged(found.astype(np.int32), offsets))
         return TokenSequences(Ragged(ids, offsets), features)
+
+
+class CompiledCutter:
+    """A tagger of windows over characters as one compiled loop, for texts of any length.
+
+    Args:
+        model: The network, in the processor's memory.
+        reader: How characters are read.
+    """
+
+    def __init__(self, model: CNNTagger, reader: TokenReader) -> None:
+        self.index = CharacterIndex(reader)
+        tables: list[Any] = [model.input.embedding, *model.tokens.tables]
+        layers: list[Any] = [*model.layers]
+        parts = tables, layers, model.config.widths, model.scores, model.output
+        self.windows = CompiledWindows(*parts)
+
+    @staticmethod
+    def fits(model: Any, reader: TokenReader) -> bool:
+        """Whether this tagger can be run so."""
+        if not isinstance(model, CNNTagger) or model.scores.weight.device.type != "cpu":
+            return False
+        return CharacterIndex.fits(reader) and model.input.embedding is not None
+
+    def __call__(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Return the numbers of the tags of the characters of texts, none of them empty."""
+        read = self.index(texts)
+        columns = [each.flat for each in (read.items, *read.features)]
+        return np.split(self.windows(columns, read.items.offsets), read.items.offsets[1:-1])
 
 
 def _pairs(known: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from seqloom.tasks.fitting import (
     training_for_data,
     training_place,
 )
-from seqloom.tasks.segmenter import CharacterIndex, cut_texts
+from seqloom.tasks.segmenter import CharacterIndex, CompiledCutter, cut_texts
 from seqloom.tasks.tagger_objective import best_tags
 from seqloom.tasks.tagger_reading import TagSet, describe_tags, predict_tags
 from seqloom.tasks.tagger_results import Tagged, found_spans
@@ -118,7 +118,7 @@ class Tagger(Estimator):
     tags_: TagSet
     reader_: TokenReader | None
     pipeline_: TextPipeline
-    _index: CharacterIndex | None = None
+    _cutter: Callable[[list[str]], list[NDArray[np.int64]]] | None = None
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class Tagger(Estimator):
             fitted = learn_tags(self, train, checked, limits, run)
         # Only now, so that a run that failed leaves the estimator as it was.
         self.model_, self.reader_, self.tags_, self.metrics_, history = fitted
-        self.pipeline_, self._index = pipeline, None
+        self.pipeline_, self._cutter = pipeline, None
         self.provenance_ = origin(X, valid, training, sentences=len(train), **history)
         if place is not None and runtime.is_main:
             reopen(place)
@@ -326,17 +326,18 @@ class Tagger(Estimator):
         self.require_fitted()
         if not self.segment:
             raise ConfigError("a tagger that cuts is fitted with segment=True, got segment=False")
-        assert self.reader_ is not None
-        reader: Any = self.reader_
-        if CharacterIndex.fits(reader):
-            if self._index is None:
-                self._index = CharacterIndex(reader)
-            reader = self._index
+        if self._cutter is None:
+            self._cutter = self._make_cutter()
+        return cut_texts(texts, self.tags_.names, self._cutter)
 
-        def tags_of(pieces: list[str]) -> list[NDArray[np.int64]]:
-            return best_tags(self.model_, reader(pieces))
-
-        return cut_texts(texts, self.tags_.names, tags_of)
+    def _make_cutter(self) -> Callable[[list[str]], list[NDArray[np.int64]]]:
+        """What tags the characters of texts, the quickest there is."""
+        model, reader = self.model_, self.reader_
+        assert reader is not None
+        if CompiledCutter.fits(model, reader):
+            return CompiledCutter(model, reader)
+        read = CharacterIndex(reader) if CharacterIndex.fits(reader) else reader
+        return lambda texts: best_tags(model, read(texts))
 
     def report(self, data: Any, y: Any = None) -> SpanReport:
         """Return what conlleval counts; `str` of it is what that prints."""
