@@ -5,6 +5,7 @@ from seqloom.metrics.likelihood import bits_per, perplexity
 from seqloom.metrics.regression import mean_squared_error, r_squared
 from seqloom.metrics.relations import score_relations
 from seqloom.metrics.similarity import analogy_answers, spearman
+from seqloom.metrics.spans import score_spans
 
 __all__ = [
     "accuracy",
@@ -16,5 +17,6 @@ __all__ = [
     "perplexity",
     "r_squared",
     "score_relations",
+    "score_spans",
     "spearman",
 ]
