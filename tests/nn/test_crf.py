@@ -193,3 +193,21 @@ def test_refuses_what_does_not_fit():
         CRF(K, backend="numba")
     with pytest.raises(BackendError, match="meta"):
         CRF(K, backend="compiled").log_partition(torch.zeros(1, 2, K, device="meta"))
+
+
+@pytest.mark.gpu
+def test_scores_on_a_gpu_give_what_they_give_on_the_processor():
+    tags, lengths = torch.tensor([[0, 1, 2, 0], [1, 2, 2, 2], [1, 2, 0, 1]]), torch.tensor(LENGTHS)
+    found = []
+    for device in ("cpu", "cuda"):
+        crf = random_crf(4, constrained=True).to(device)
+        scores = random_scores(3).to(device).requires_grad_()
+        given = scores, tags.to(device), lengths.to(device)
+        loss = crf.loss(*given)
+        loss.sum().backward()
+        best = crf.best(scores, given[2], 3)
+        shares = crf.marginals(scores, given[2])
+        results = [loss, scores.grad, crf.transitions.grad, best.tags, best.scores, shares]
+        found.append([each.detach().cpu() for each in results])
+    for ours, expected in zip(*found, strict=True):
+        assert_close(ours, expected)
