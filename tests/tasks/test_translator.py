@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 import seqloom
-from seqloom import LanguageModel, Summarizer, Translator
+from seqloom import Translator
 from seqloom.cli import app
 from seqloom.data.examples import TextPair
 from seqloom.errors import BackendError, ConfigError, InputError
@@ -58,14 +57,6 @@ def models():
     return {name: small(name).fit(PAIRS, valid=PAIRS) for name in MODELS}
 
 
-@pytest.fixture(scope="module")
-def rough():
-    """A model that has learned little, so that its searches differ."""
-    model = small("additive", training={"epochs": 12}).fit(PAIRS)
-    model.model_.double()
-    return model
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_a_few_sentences_are_learned_by_heart(name, models):
     found = models[name].translate(SENTENCES)
@@ -84,76 +75,6 @@ def test_perplexity_is_that_of_the_scores(models):
     assert model.evaluate(PAIRS)["perplexity"] == pytest.approx(np.exp(-total / words), rel=1e-4)
 
 
-# -- searching -------------------------------------------------------------------------------------
-
-
-def brute_force(model, source, length, alpha):
-    """Every text of fewer than so many words with its score, each read whole."""
-    known = [word.upper() for word in WORDS]
-    texts = [t for size in range(length) for t in itertools.product(known, repeat=size)]
-    found = []
-    for words in texts:
-        log_prob = model.score(source, " ".join(words))
-        found.append((log_prob / ((6 + len(words)) / 6) ** alpha, words, log_prob))
-    return sorted(found, reverse=True)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_a_wide_beam_finds_the_best_text(rough, alpha):
-    expected = brute_force(rough, "red blue", 3, alpha)
-    found = rough.translate(
-        "red blue", beam=6**3, n_best=6**3, length_penalty=alpha, max_length=3, batch_size=1
-    )
-    # Texts that were cut at the greatest length are none of those above.
-    whole = [each for each in (found, *found.others) if each.ended]
-    for each, (score, words, log_prob) in zip(whole, expected, strict=True):
-        assert each.words == words
-        assert each.score == pytest.approx(score)
-        assert each.log_prob == pytest.approx(log_prob)
-
-
-def test_results_are_free_of_batch_size_and_order(rough):
-    sources = [*SENTENCES, "red", "green blue", "red " * 9]
-    together = rough.translate(sources, beam=3, n_best=3)
-    alone = [rough.translate(source, beam=3, n_best=3, batch_size=1) for source in sources]
-    turned = rough.translate(sources[::-1], beam=3, n_best=3, batch_size=4)[::-1]
-    for one, two, three in zip(together, alone, turned, strict=True):
-        for a, b, c in zip(
-            (one, *one.others), (two, *two.others), (three, *three.others), strict=True
-        ):
-            assert a.text == b.text == c.text
-            assert a.score == pytest.approx(b.score) == pytest.approx(c.score)
-        scores = [one.score, *(other.score for other in one.others)]
-        assert scores == sorted(scores, reverse=True)
-
-
-def test_rules_of_a_search(rough):
-    source = "red green blue"
-    assert len(rough.translate(source, min_length=6, max_length=9).words) >= 6
-    assert len(rough.translate(source, min_length=4, max_length=4).words) == 4
-    assert rough.translate(source, prefix="PINK GREY").words[:2] == ("PINK", "GREY")
-    long = rough.translate(source, min_length=12, max_length=12, no_repeat=2).words
-    assert len(set(itertools.pairwise(long))) == len(long) - 1
-    drawn = [rough.translate([source] * 20, temperature=1.0, seed=s) for s in (1, 1, 2)]
-    texts = [[each.text for each in line] for line in drawn]
-    assert texts[0] == texts[1] != texts[2]
-    assert len(set(texts[0])) > 1
-
-
-def test_coverage_ranks_what_looked_everywhere_first(rough):
-    source = "red green blue grey"
-    plain = rough.translate(source, beam=6, n_best=6, attention=True)
-    covered = rough.translate(source, beam=6, n_best=6, attention=True, coverage_penalty=2.0)
-    for each in (covered, *covered.others):
-        assert each.ended
-    scores = {each.words: each.score for each in (plain, *plain.others)}
-    for each in (covered, *covered.others):
-        if each.words not in scores:
-            continue
-        # The attention of the word that ends a text is not returned: ask for it by its score.
-        assert each.score < scores[each.words]
-
-
 def test_attention_is_where_each_word_looked(models):
     source, target = PAIRS[0]
     found = models["pointer"].translate(source, attention=True)
@@ -161,58 +82,6 @@ def test_attention_is_where_each_word_looked(models):
     assert found.words == tuple(target.split())
     assert found.attention.shape == (4, 5)
     np.testing.assert_allclose(found.attention.sum(axis=1), 1, rtol=1e-5)
-
-
-def test_a_pointer_copies_names_it_never_saw():
-    chance = np.random.default_rng(0)
-    names = ["".join(chance.choice(list("abcdefgh"), 5)) for _ in range(60)]
-    pairs = [(f"my name is {name} today", f"hello {name}") for name in names]
-    model = Translator(
-        "pointer",
-        **SPACE,
-        vocabulary={"min_count": 2},
-        embed_size=16,
-        hidden_size=32,
-        training={**QUICK, "epochs": 12, "batch": {"batch_size": 8}},
-    ).fit(pairs)
-    assert len(model.text_.target_vocabulary) == 4 + 1  # no name is in it
-    found = model.translate("my name is zebra today")
-    assert (found.text, found.words) == ("hello zebra", ("hello", "zebra"))
-    two = model.translate(["my name is xaver today", "my name is yuri today"])
-    assert [each.text for each in two] == ["hello xaver", "hello yuri"]
-
-
-def test_unknown_words_are_replaced_by_what_was_looked_at():
-    pairs = [(f"word{i} x y", f"WORD{i} X") for i in range(30)]
-    model = small("additive", vocabulary={"min_count": 2}, training={"epochs": 15}).fit(pairs)
-    found = model.translate("zebra x y", replace_unknown=True, attention=True)
-    place = int(found.attention[0, :3].argmax())
-    assert found.words[0] == ("zebra", "x", "y")[place]
-    assert "<unk>" not in found.text
-    assert "<unk>" not in model.translate("zebra x y").text
-
-
-# -- a language model fused in ---------------------------------------------------------------------
-
-
-def test_a_fused_language_model_counts_by_its_weight(rough):
-    model = LanguageModel("ngram", order=2, smoothing="witten-bell", **SPACE)
-    model.fit(TARGETS)
-    source, weight = "red green", 0.8
-    options = {"beam": 6**3, "max_length": 3, "length_penalty": 0.0}
-    plain = rough.translate(source, **options)
-    same = rough.translate(source, **options, language_model=model, lm_weight=0.0)
-    assert (same.text, same.score) == (plain.text, plain.score)
-    options["n_best"] = 6**3
-    found = rough.translate(source, **options, language_model=model, lm_weight=weight)
-    expected = sorted(
-        (log_prob + weight * model.score(" ".join(words)).total, words)
-        for _, words, log_prob in brute_force(rough, source, 3, 0.0)
-    )[::-1]
-    whole = [each for each in (found, *found.others) if each.ended]
-    for each, (score, words) in zip(whole, expected, strict=True):
-        assert each.words == words
-        assert each.score == pytest.approx(score, rel=1e-4)
 
 
 # -- text, vectors, saving -------------------------------------------------------------------------
@@ -347,7 +216,7 @@ def test_contradicting_settings_are_refused():
         small("no attention", training={"epochs": 1}).fit(PAIRS).translate("red", attention=True)
 
 
-# -- figures, summaries and the command line -------------------------------------------------------
+# -- figures and the command line -------------------------------------------------------
 
 
 def test_bleu_and_chrf_by_hand():
@@ -368,30 +237,6 @@ def test_without_sacrebleu_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(BackendError, match=r"pip install 'seqloom\[translation\]'"):
         translation.bleu(["a"], ["a"])
-
-
-@pytest.mark.parametrize("arch", ["seq2seq", "pointer", "transformer"])
-def test_summaries_are_written(arch, tmp_path, caplog):
-    model = small({"seq2seq": "no attention"}.get(arch, arch), Summarizer).fit(PAIRS)
-    assert model.summarize(SENTENCES[0]).text == TARGETS[0]
-    loaded = Summarizer.load(model.save(tmp_path / "model"))
-    assert [each.text for each in loaded.summarize_all(SENTENCES)] == TARGETS
-    with caplog.at_level(logging.WARNING, "seqloom"):
-        measured = loaded.evaluate(PAIRS)
-    assert measured["accuracy"] == 1
-    assert measured.get("rouge_1", 1.0) == pytest.approx(1.0)
-    assert ("rouge_1" in measured) != ("ROUGE is left out" in caplog.text)
-    with pytest.raises(ConfigError, match=f"sentences chooses sentences, got 2 with arch='{arch}'"):
-        model.summarize("red green", sentences=2)
-    with pytest.raises(ConfigError, match="reading belongs to summaries by sentences"):
-        Summarizer(arch, reading={"language": "en"})
-
-
-def test_choosing_sentences_takes_no_settings_of_writing():
-    with pytest.raises(ConfigError, match=r"max_source belongs to networks.*arch='textrank'"):
-        Summarizer("textrank", max_source=3)
-    with pytest.raises(ConfigError, match="searches for none, got beam=3"):
-        Summarizer("textrank").summarize("Cats sleep.", beam=3)
 
 
 def test_the_command_line_translates(models, tmp_path):

@@ -156,9 +156,9 @@ class SourceAttention(nn.Module):
             inner = prepared.keys + asked[:, t, None] + coverage[:, :, None] * self.cover
             scores = score.out(torch.tanh(inner))[..., 0]  # (B, S)
             weights = attention_weights(scores[:, None], real)[:, 0]
-            before.append(coverage)
+            before.append(coverage.to(weights.dtype))
             rows.append(weights)
-            coverage = coverage + weights
+            coverage = before[-1] + weights
         found = torch.stack(rows, dim=1)
         outputs = found @ prepared.values.to(found)
         return SourceAttentionOutput(outputs, found, torch.stack(before, dim=1), coverage)

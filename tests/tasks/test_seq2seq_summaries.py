@@ -1,0 +1,35 @@
+"""Summaries that are written."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from test_translator import PAIRS, SENTENCES, TARGETS, small
+
+from seqloom import Summarizer
+from seqloom.errors import ConfigError
+
+
+@pytest.mark.parametrize("arch", ["seq2seq", "pointer", "transformer"])
+def test_summaries_are_written(arch, tmp_path, caplog):
+    model = small({"seq2seq": "no attention"}.get(arch, arch), Summarizer).fit(PAIRS)
+    assert model.summarize(SENTENCES[0]).text == TARGETS[0]
+    loaded = Summarizer.load(model.save(tmp_path / "model"))
+    assert [each.text for each in loaded.summarize_all(SENTENCES)] == TARGETS
+    with caplog.at_level(logging.WARNING, "seqloom"):
+        measured = loaded.evaluate(PAIRS)
+    assert measured["accuracy"] == 1
+    assert measured.get("rouge_1", 1.0) == pytest.approx(1.0)
+    assert ("rouge_1" in measured) != ("ROUGE is left out" in caplog.text)
+    with pytest.raises(ConfigError, match=f"sentences chooses sentences, got 2 with arch='{arch}'"):
+        model.summarize("red green", sentences=2)
+    with pytest.raises(ConfigError, match="reading belongs to summaries by sentences"):
+        Summarizer(arch, reading={"language": "en"})
+
+
+def test_choosing_sentences_takes_no_settings_of_writing():
+    with pytest.raises(ConfigError, match=r"max_source belongs to networks.*arch='textrank'"):
+        Summarizer("textrank", max_source=3)
+    with pytest.raises(ConfigError, match="searches for none, got beam=3"):
+        Summarizer("textrank").summarize("Cats sleep.", beam=3)
