@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.errors import BackendError, ConfigError, InputError, one_of
+from seqloom.data.digits import digit_images
+from seqloom.errors import ConfigError, InputError, one_of
 from seqloom.tasks.seq2seq_text import Pair
 
 DIGITS = {
     "en": "zero one two three four five six seven eight nine".split(),
     "zh": list("零一二三四五六七八九"),
 }
-SPLITS = ("train", "valid", "test")
 
 
 def flat_vector(item: Any, number: int = 0) -> Any:
@@ -59,27 +59,17 @@ def caption_pairs(data: Any) -> list[Pair]:
 
 
 def _digits(name: str) -> list[Pair]:
-    """Scikit-learn's digits, 8 x 8, spelled out: of every 10 images 7 train, 1 valid and 2 test."""
+    """Scikit-learn's digits, 8 x 8, spelled out."""
     parts = name.split(":")
     kind, split, language = (*parts, "", "", "")[:3]
     if kind != "digits" or len(parts) > 3:
         raise ConfigError(one_of("set of captions", name, ("digits:SPLIT:LANGUAGE",)))
-    if split not in SPLITS:
-        raise ConfigError(one_of("split of digits", split, SPLITS))
     if language not in DIGITS:
         raise ConfigError(one_of("language of digits", language, DIGITS))
-    try:
-        from sklearn.datasets import load_digits
-    except ModuleNotFoundError:
-        raise BackendError(
-            "the digits come with scikit-learn, which is not installed; pip install scikit-learn"
-        ) from None
-    found = load_digits()
-    rest = np.arange(len(found.target)) % 10
-    chosen = {"train": rest < 7, "valid": rest == 7, "test": rest > 7}[split]
+    found = digit_images(split)
     return [
-        Pair(flat_vector(image), spelled(int(label), language))
-        for image, label in zip(found.data[chosen], found.target[chosen], strict=True)
+        Pair(flat_vector(image), spelled(int(digit), language))
+        for image, digit in zip(found.images, found.digits, strict=True)
     ]
 
 
