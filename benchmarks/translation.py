@@ -189,7 +189,7 @@ def speed(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.threads)
     model, pairs = seqloom.load(args.model), pairs_of(args.data)[: args.sentences]
     sources = [pair.source for pair in pairs]
-    options = {"beam": 5, "length_penalty": 0.6}
+    options = {"beam": 5, "length_penalty": 0.6, "max_length": 100}
 
     def ours() -> list[str]:
         return [each.text for each in model.translate(sources, **options)]

@@ -159,8 +159,11 @@ class MultiHeadAttention(nn.Module):
         B, T, D = query.shape
         q, k, v = self._projected(query, key, value)
         if past is not None:
-            k = torch.cat([past.keys.to(k.dtype), k], dim=1)
-            v = torch.cat([past.values.to(v.dtype), v], dim=1)
+            before = past.keys.to(k.dtype), past.values.to(v.dtype)
+            if k.shape[1]:
+                k, v = (torch.cat(pair, dim=1) for pair in zip(before, (k, v), strict=True))
+            else:  # all keys are of the past, and are not copied
+                k, v = before
         S, memory = k.shape[1], KeyValues(k, v)
         q, k, v = (
             x.view(B, -1, self.num_heads, self.head_size).transpose(1, 2) for x in (q, k, v)
