@@ -134,6 +134,21 @@ def test_whole_equals_step_by_step_in_any_order_of_rows(name):
             assert_close(output.attention[:, 0], whole.attention[rows, t])
 
 
+@pytest.mark.parametrize("name", ["transformer", "post"])
+def test_texts_of_one_source_share_its_memory(name):
+    model, ids = build(name), torch.tensor(TARGETS * 2)  # two texts a source
+    source, lengths, _ = inputs(name)
+    memory = model.encode(source, lengths)
+    many = reorder(memory, [0, 0, 1, 1, 2, 2])
+    begun = model.begin(many)
+    expected = model.decode(ids, many, begun, return_attention=True)
+    found = model.decode(ids, memory, begun, return_attention=True)
+    assert_close(found.features, expected.features)
+    assert_close(found.attention, expected.attention)
+    with pytest.raises(ShapeError, match=r"\(a multiple of 3, T\).*got \(4, 5\)"):
+        model.decode(ids[:4], memory, begun)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_parameter_gets_a_gradient(name):
     model, targets = build(name).train(), torch.tensor(TARGETS)
@@ -212,7 +227,7 @@ def test_bad_input_is_refused(name):
     with pytest.raises(ShapeError, match=r"lengths must have shape \(3,\).*got \(2,\)"):
         model.encode(source, lengths[:2])
     memory = model.encode(source, lengths)
-    with pytest.raises(ShapeError, match=r"shape \(3, T\).*got \(2, 5\)"):
+    with pytest.raises(ShapeError, match=r"3, T\).*got \(2, 5\)"):
         model.decode(torch.tensor(TARGETS[:2]), memory, model.begin(memory))
 
 

@@ -109,6 +109,7 @@ class CaptionNetwork(nn.Module):
     """
 
     attends = False
+    shares = False
     mean: Tensor
     scale: Tensor
 

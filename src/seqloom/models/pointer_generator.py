@@ -76,6 +76,7 @@ class PointerGenerator(nn.Module):
     """
 
     attends = True
+    shares = False
 
     def __init__(self, config: PointerConfig) -> None:
         super().__init__()

@@ -44,6 +44,8 @@ class Seq2Seq(nn.Module):
         config: The settings.
     """
 
+    shares = False
+
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
         self.config = config

@@ -7,7 +7,8 @@ Every model that writes a sequence of its own (`Seq2Seq`, `PointerGenerator`, `T
 - `begin(memory)`: the decoder's state before the first word;
 - `decode(ids, memory, state)`: read words, whole or one by one, a `DecoderOutput`;
 - `output`, a layer of `seqloom.models.seq2seq_outputs`: words of that;
-- `attends`: whether there is attention to return.
+- `attends`: whether there is attention to return;
+- `shares`: whether `decode` takes several texts a source side by side, with one row of memory.
 """
 
 from __future__ import annotations
@@ -153,15 +154,22 @@ def known_ids(ids: Int[Tensor, "B T"], vocab_size: int) -> Int[Tensor, "B T"]:
     return ids.masked_fill(ids >= vocab_size, UNKNOWN)
 
 
-def check_decoder_input(ids: Tensor, memory: Memory) -> None:
+def check_decoder_input(ids: Tensor, memory: Memory, *, several: bool = False) -> None:
     """Refuse words that are no batch of sequences, or of other rows than the memory.
+
+    Args:
+        ids: The words.
+        memory: Of their sources.
+        several: Whether there may be several texts a source, side by side.
 
     Raises:
         ShapeError: Naming what must hold and the shape that came.
     """
-    shape = tuple(ids.shape)
-    if len(shape) != 2 or shape[1] < 1 or shape[0] != len(memory.states):
+    shape, rows = tuple(ids.shape), len(memory.states)
+    fits = len(shape) == 2 and shape[1] > 0
+    if not fits or (shape[0] % rows if several else shape[0] != rows):
+        what = f"a multiple of {rows}" if several else str(rows)
         raise ShapeError(
-            f"ids must have shape ({len(memory.states)}, T) with T at least 1, as the memory has "
-            f"rows, got {shape}"
+            f"ids must have shape ({what}, T) with T at least 1, as the memory has rows, got "
+            f"{shape}"
         )

@@ -122,6 +122,7 @@ class TransformerSeq2Seq(nn.Module):
     """
 
     attends = True
+    shares = True
 
     def __init__(self, config: TransformerSeq2SeqConfig) -> None:
         super().__init__()
@@ -187,7 +188,7 @@ class TransformerSeq2Seq(nn.Module):
         return_attention: bool = False,
     ) -> DecoderOutput:
         """Read words after those the state has seen."""
-        check_decoder_input(ids, memory)
+        check_decoder_input(ids, memory, several=True)
         assert self.embedding is not None
         real = lengths_to_mask(memory.lengths, memory.states.shape[1])
         seen = state.blocks[0].keys.shape[1]

@@ -83,7 +83,7 @@ class DecoderBlock(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         source: KeyValues,
-        real: Bool[Tensor, "B S"],
+        real: Bool[Tensor, "G S"],
         past: KeyValues | None = None,
         *,
         return_weights: bool = False,
@@ -92,30 +92,35 @@ class DecoderBlock(nn.Module):
 
         Args:
             x: The steps.
-            source: `remember` of the encoder's outputs.
+            source: `remember` of the encoder's outputs, of G sources; if B is a multiple of G,
+                B / G rows of `x` that stand side by side are of one source.
             real: Which of them are no padding.
             past: The keys and values of earlier steps.
             return_weights: Whether to return the weights of the attention to the source.
         """
-        B, T, _ = x.shape
+        B, T, D = x.shape
         is_pre = self.norm == "pre"
         attended, memory, _ = self.self_attn(
             self.norm1(x) if is_pre else x, causal=T > 1, past=past
         )
         y = x + self._dropped(attended)
         y = y if is_pre else self.norm1(y)
+        # Texts of one source ask side by side, so that its keys are there once.
+        G, S = real.shape
+        asked = (self.norm2(y) if is_pre else y).reshape(G, -1, D)
         looked, _, weights = self.multihead_attn(
-            self.norm2(y) if is_pre else y,
-            x[:, :0],
+            asked,
+            asked[:, :0],
             past=source,
-            mask=real[:, None].expand(B, T, real.shape[1]),
+            mask=real[:, None].expand(G, asked.shape[1], S),
             return_weights=return_weights,
         )
+        looked = looked.reshape(B, T, D)
         u = y + self._dropped(looked)
         u = u if is_pre else self.norm2(u)
         inner = self._dropped(self.activation(self.linear1(self.norm3(u) if is_pre else u)))
         z = u + self._dropped(self.linear2(inner))
-        mean = None if weights is None else weights.mean(dim=1)
+        mean = None if weights is None else weights.mean(dim=1).reshape(B, T, S)
         return DecoderBlockOutput(z if is_pre else self.norm3(z), memory, mean)
 
     def _dropped(self, x: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ class _State(NamedTuple):
     """Where a search stands: the model's state, which source it is of, what was looked at."""
 
     own: Any
-    places: Tensor
+    places: NDArray[np.int64]
     attended: Tensor | None
 
 
@@ -34,19 +34,25 @@ class _Steps:
     def __init__(self, model: Any, memory: Any, *, attends: bool) -> None:
         self.model, self.memory, self.attends = model, memory, attends
         self.device = memory.states.device
-        self._places: Tensor | None = None
+        self._places: NDArray[np.int64] | None = None
         self._rows: Any = None
 
     def start(self) -> _State:
         states = self.memory.states
         attended = states.new_zeros(states.shape[:2]) if self.attends else None
-        places = torch.arange(len(states), device=self.device)
-        return _State(self.model.begin(self.memory), places, attended)
+        return _State(self.model.begin(self.memory), np.arange(len(states)), attended)
 
-    def rows(self, places: Tensor) -> Any:
-        """The memory of these sources; most steps ask for the same ones as the one before."""
-        if self._places is None or not torch.equal(self._places, places):
-            self._places, self._rows = places, reorder(self.memory, places.cpu().numpy())
+    def rows(self, places: NDArray[np.int64]) -> Any:
+        """The memory of these sources; most steps ask for the same ones as the one before.
+
+        Texts of one source stand side by side; where each has as many, a model that shares memory
+        gets one row a source.
+        """
+        if self._places is None or not np.array_equal(self._places, places):
+            distinct, counts = np.unique(places, return_counts=True)
+            alike = self.model.shares and bool((counts == counts[0]).all())
+            self._places = places
+            self._rows = reorder(self.memory, distinct if alike else places)
         return self._rows
 
     @torch.no_grad()
