@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
+from typer.testing import CliRunner
 
 from seqloom import LanguageModel, Recognizer, load
+from seqloom.cli import app
 from seqloom.data.digits import digit_images, digit_strips
 from seqloom.data.vector_sequences import read_vector_sequences
 from seqloom.errors import ConfigError, DataError, InputError
@@ -109,6 +111,36 @@ def test_the_network_is_its_equation_and_padding_changes_nothing():
     sizes = torch.tensor([2, 1, 0])
     exact = ctc_loss(whole, targets, torch.tensor(lengths), sizes, backend="torch").sum()
     assert_close(alignment_loss(whole, targets), exact)
+
+
+def test_every_parameter_gets_a_gradient():
+    torch.manual_seed(0)
+    model = Network(RecognizerConfig(input_size=3, output_size=4, hidden_size=2, cell="gru"))
+    scores = model(torch.randn(2, 6, 3), torch.tensor([6, 4])).scores
+    alignment_loss(scores, torch.tensor([[1, 2], [3, -1]])).backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and weight.grad.abs().sum() > 0, name
+
+
+def test_the_command_line_trains_and_reads(tmp_path):
+    path, out = tmp_path / "marks.jsonl", str(tmp_path / "model")
+    rows = [{"x": x.tolist(), "labels": y} for x, y in zip(*marks(30), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = ["model.hidden_size=8", "training.epochs=30", "training.batch.batch_size=4"]
+    settings += ["training.optimizer.rate=0.02", "training.device=cpu"]
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    what = ["--task", "recognize", "--arch", "ctc", "--train", str(path), "--out", out]
+    trained = CliRunner().invoke(app, ["train", *what, *chosen, "--json"])
+    assert trained.exit_code == 0, trained.output
+    found = CliRunner().invoke(app, ["evaluate", out, str(path), "--json"])
+    metrics = {row["what"]: row["value"] for row in json.loads(found.stdout)}
+    assert metrics["error_rate"] < 0.1 and metrics["examples"] == 30
+    read = CliRunner().invoke(app, ["predict", out, str(path), "--json"])
+    lines = [json.loads(line)["labels"] for line in read.stdout.splitlines()]
+    assert lines == load(out).predict([row["x"] for row in rows])
+    path.write_text("[1]\n")
+    refused = CliRunner().invoke(app, ["predict", out, str(path)])
+    assert isinstance(refused.exception, DataError) and "'[1]'" in str(refused.exception)
 
 
 def test_bad_input_is_refused(fitted):
