@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from seqloom import Summarizer
@@ -101,16 +102,16 @@ def own() -> dict[str, Callable[[str], Any]]:
 
 
 def rounds_of(
-    systems: dict[str, Callable[[], Any]],
+    systems: dict[str, Callable[[int], Any]],
     count: int,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, list[float]]:
-    """Seconds of each system in each round."""
+    """Seconds of each system in each round, which it is told the number of."""
     found: dict[str, list[float]] = {name: [] for name in systems}
-    for _ in range(count):
+    for number in range(count):
         for name, work in systems.items():
             began = clock()
-            work()
+            work(number)
             found[name].append(clock() - began)
     return found
 
@@ -130,16 +131,21 @@ def show(times: dict[str, list[float]], per: float, unit: str, base: dict[str, s
 
 
 def short(count: int) -> None:
-    texts = articles()[:100]
+    texts = articles()[: 100 * count + 1]
     systems = own() | peers()
     for work in systems.values():
-        work(texts[0])
-    times = rounds_of({n: (lambda w=w: [w(t) for t in texts]) for n, w in systems.items()}, count)
+        work(texts[-1])
+
+    def run(work: Callable[[str], Any], number: int) -> None:
+        for text in texts[100 * number : 100 * (number + 1)]:  # which nobody has met before
+            work(text)
+
+    times = rounds_of({n: partial(run, w) for n, w in systems.items()}, count)
     fastest = min(("sumy TextRank", "summa TextRank"), key=lambda n: statistics.median(times[n]))
     average = sum(len(split_units(t)[0]) for t in texts) / len(texts)
-    print(f"100 BBC articles, {average:.0f} sentences each, {count} rounds\n")
+    print(f"100 other BBC articles a round, {average:.0f} sentences each, {count} rounds\n")
     base = {"textrank": fastest, "textrank, unweighted": fastest, "lexrank": "sumy LexRank"}
-    show(times, 1000 / len(texts), "ms a text", base | {"lexrank, continuous": "sumy LexRank"})
+    show(times, 10, "ms a text", base | {"lexrank, continuous": "sumy LexRank"})
 
 
 def long(count: int) -> None:
@@ -150,7 +156,7 @@ def long(count: int) -> None:
     for name, work in systems.items():
         if name not in theirs:
             work(text)
-    times = rounds_of({n: (lambda w=w: w(text)) for n, w in systems.items()}, count)
+    times = rounds_of({n: (lambda _, w=w: w(text)) for n, w in systems.items()}, count)
     print(f"one text of 1,000 sentences, {count} rounds\n")
     show(times, 1000, "ms", {"textrank": "sumy TextRank", "textrank, unweighted": "sumy TextRank"})
 
@@ -167,7 +173,7 @@ def growth(count: int) -> None:
         work(texts[500])
         seconds = []
         for size in SIZES:
-            values = rounds_of({"": lambda w=work, s=size: w(texts[s])}, count)[""]
+            values = rounds_of({"": lambda _, w=work, s=size: w(texts[s])}, count)[""]
             seconds.append(statistics.median(values))
         cells = " | ".join(f"{value:.3f} s" for value in seconds)
         print(f"| {name} | {cells} | {exponent(seconds):.2f} |", flush=True)
@@ -239,7 +245,7 @@ def stream(count: int) -> None:
             time.perf_counter,
         )
         print(title + "\n")
-        show(times, 1000 / len(texts), "ms a text", {"all cores": "one thread"})
+        show(times, 10, "ms a text", {"all cores": "one thread"})
 
 
 PARTS = {"short": short, "long": long, "growth": growth, "stream": stream, "pruning": pruning}

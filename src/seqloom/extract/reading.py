@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,23 +11,14 @@ from numpy.typing import NDArray
 
 from seqloom.errors import ConfigError, InputError, InputTypeError
 from seqloom.extract.config import ReadingConfig
-from seqloom.extract.stemming import stem
-from seqloom.extract.stop_words import CHINESE, ENGLISH
+from seqloom.extract.terms import WORD, Terms
 from seqloom.extract.units import Unit, split_units
+from seqloom.extract.word_table import apart, numbered
 from seqloom.text.scripts import has_cjk
 from seqloom.text.words import Segmenter, WordTokenizer
 
 Tagger = Callable[[Sequence[str]], Sequence[str]]
 """Gives each word of a sentence its part of speech."""
-
-MOST_KEPT = 500_000  # words whose terms are remembered
-_WORD = re.compile(r"[^\W_]+")
-_LETTER = re.compile(r"[^\W\d_]")
-# Of text in ASCII: letters in lower case and digits stay, all else becomes a blank.
-_PLAIN = "".join(
-    chr(i).lower() if chr(i) in string.ascii_letters + string.digits else " " for i in range(128)
-)
-_PLAIN_TABLE = str.maketrans({i: _PLAIN[i] for i in range(128)})
 
 
 @dataclass(frozen=True)
@@ -68,36 +57,6 @@ class Document:
         return np.diff(self.offsets)
 
 
-class _Terms(dict[str, str]):
-    """The term of each word met so far; "" for a word that is none."""
-
-    def __init__(self, config: ReadingConfig) -> None:
-        super().__init__()
-        self.numbers, self.stem = config.numbers, config.stem
-        self.left_out = frozenset(config.more_stop_words) | (
-            ENGLISH | CHINESE if config.stop_words else frozenset()
-        )
-
-    def __missing__(self, word: str) -> str:
-        lower = word.lower()
-        term = "" if lower in self.left_out else self._form(lower)
-        if len(self) >= MOST_KEPT:
-            self.clear()
-        self[word] = term
-        return term
-
-    def _form(self, word: str) -> str:
-        if _WORD.search(word) is None:
-            return ""  # punctuation
-        if _LETTER.search(word) is None:
-            return word if self.numbers else ""
-        if word.isascii():
-            if len(word) == 1:
-                return ""
-            return stem(word) if self.stem else word
-        return word
-
-
 class Reader:
     """Reads texts into documents.
 
@@ -127,7 +86,7 @@ class Reader:
         self.tagger = tagger if self.config.keep_tags else None
         self._chinese = WordTokenizer("zh", segmenter)
         self._english = WordTokenizer("en")
-        self._terms = _Terms(self.config)
+        self._terms = Terms(self.config)
 
     def read(self, texts: str | Sequence[str]) -> Document:
         """Read one text, or several as one document.
@@ -136,74 +95,74 @@ class Reader:
             InputError: If there is no text at all in it, or it is no text.
         """
         given = (texts,) if isinstance(texts, str) else tuple(texts)
+        if self._terms.is_full:
+            self._terms = Terms(self.config)
+        terms = self._terms
         units: list[Unit] = []
         sources: list[int] = []
-        flat: list[str] = []
-        ends = [0]
-        headings: list[tuple[int, Unit, list[str]]] = []
+        ids: list[NDArray[np.int32]] = []
+        offsets, total = [np.zeros(1, np.int64)], 0
         for source, text in enumerate(given):
             check_text(text)
             found, language = split_units(text, self.config.language)
-            for unit, terms in zip(found, self._terms_of(text, found, language), strict=True):
-                if unit.is_heading and not self.config.headings:
-                    headings.append((source, unit, terms))
-                    continue
-                units.append(unit)
-                sources.append(source)
-                flat += terms
-                ends.append(len(flat))
-        if not units:  # nothing but short lines: they are all there is
-            for source, unit, terms in headings:
-                units.append(unit)
-                sources.append(source)
-                flat += terms
-                ends.append(len(flat))
-            headings = []
+            numbers, ends = self._numbers(terms, text, found, language)
+            units += found
+            sources += [source] * len(found)
+            ids.append(numbers)
+            offsets.append(ends[1:] + total)
+            total += len(numbers)
         if not units:
             raise InputError(f"a text must hold a sentence to choose from, got {_shown(given)}")
-        of_headings = [term for _, _, terms in headings for term in terms]
-        numbers = {term: i for i, term in enumerate(dict.fromkeys(flat + of_headings))}
+        left_out = np.array([unit.is_heading and not self.config.headings for unit in units])
+        if left_out.all():  # nothing but short lines: they are all there is
+            left_out[:] = False
+        arranged, begins = apart(np.concatenate(ids), np.concatenate(offsets), left_out)
+        own, kinds = numbered(arranged)
+        if left_out.any():
+            kept = np.flatnonzero(~left_out).tolist()
+            units, sources = [units[i] for i in kept], [sources[i] for i in kept]
         return Document(
             texts=given,
             units=units,
             sources=sources,
-            ids=np.fromiter(map(numbers.__getitem__, flat), np.int32, len(flat)),
-            offsets=np.array(ends, np.int64),
-            terms=list(numbers),
-            headings=frozenset(map(numbers.__getitem__, of_headings)),
+            ids=own[: begins[-1]],
+            offsets=begins,
+            terms=[terms.names[kind] for kind in kinds.tolist()],
+            headings=frozenset(own[begins[-1] :].tolist()),
         )
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order: of a query, say."""
         check_text(text)
         language = "zh" if self.config.language == "zh" or has_cjk(text) else "en"
-        (found,) = self._terms_of(text, [Unit(0, len(text), False)], language)
-        return found
+        terms = self._terms
+        ids, _ = self._numbers(terms, text, [Unit(0, len(text), False)], language)
+        return [terms.names[number] for number in ids.tolist()]
 
     def words(self, text: str) -> list[str]:
         """The words of a text that are no punctuation, as they stand in it."""
         if has_cjk(text):
-            return [word for word in self._chinese.words(text) if _WORD.search(word)]
-        return _WORD.findall(text)
+            return [word for word in self._chinese.words(text) if WORD.search(word)]
+        return WORD.findall(text)
 
-    def _terms_of(self, text: str, units: Sequence[Unit], language: str) -> Iterable[list[str]]:
-        form = self._terms.__getitem__
-        if self.tagger is not None:
-            for start, end, _ in units:
-                yield list(filter(None, map(form, self._tagged(text[start:end], self.tagger))))
-        elif text.isascii():
-            plain = text.translate(_PLAIN_TABLE)
-            for start, end, _ in units:
-                yield list(filter(None, map(form, plain[start:end].split())))
-        elif language == "zh" or has_cjk(text):
-            for start, end, _ in units:
-                piece = text[start:end]
-                words = self._chinese.words(piece) if has_cjk(piece) else _WORD.findall(piece)
-                yield list(filter(None, map(form, words)))
-        else:
-            words_of = _WORD.findall
-            for start, end, _ in units:
-                yield list(filter(None, map(form, words_of(text, start, end))))
+    def _numbers(
+        self, terms: Terms, text: str, units: Sequence[Unit], language: str
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The terms of sentences as numbers, and where each begins, with the end."""
+        found = None if self.tagger else terms.of_text(text, units)
+        if found is None:
+            found = terms.of_words(list(self._words_of(text, units, language)))
+        return found
+
+    def _words_of(self, text: str, units: Sequence[Unit], language: str) -> Iterable[list[str]]:
+        some_chinese = language == "zh" or has_cjk(text)
+        for start, end, _ in units:
+            if self.tagger is not None:
+                yield self._tagged(text[start:end], self.tagger)
+            elif some_chinese and has_cjk(piece := text[start:end]):
+                yield self._chinese.words(piece)
+            else:
+                yield WORD.findall(text, start, end)
 
     def _tagged(self, piece: str, tagger: Tagger) -> list[str]:
         words = (self._chinese if has_cjk(piece) else self._english).words(piece)

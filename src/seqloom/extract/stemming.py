@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-_VOWEL = re.compile(r"[aeiouy]")
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.compiled import compiled
+
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
     "abli": "able", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize",
@@ -14,12 +19,9 @@ _STEP_2 = {
 _STEP_3 = {
     "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
 }  # fmt: skip
-_STEP_4 = "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
-_ENDING_2 = re.compile(f"(?:{'|'.join(sorted(_STEP_2, key=len, reverse=True))})$")
-_ENDING_3 = re.compile(f"(?:{'|'.join(sorted(_STEP_3, key=len, reverse=True))})$")
-_ENDING_4 = re.compile(f"(?:{'|'.join(sorted(_STEP_4, key=len, reverse=True))})$")
-_SHAPES = {code: "v" if chr(code) in "aeiou" else "c" for code in range(128)}
-_MEASURE = re.compile(r"v+c+")
+_STEP_4 = dict.fromkeys(
+    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), ""
+)
 
 
 def stem(word: str) -> str:
@@ -31,84 +33,181 @@ def stem(word: str) -> str:
         >>> [stem(word) for word in ("relational", "hopping", "flies", "generalizations")]
         ['relat', 'hop', 'fli', 'gener']
     """
-    if len(word) < 3:
-        return word
-    word = _step_1a(word)
-    word = _step_1b(word)
-    if word.endswith("y") and _has_vowel(word[:-1]):
-        word = word[:-1] + "i"
-    for ending, becomes in ((_ENDING_2, _STEP_2), (_ENDING_3, _STEP_3)):
-        match = ending.search(word)
-        if match and _measure(word[: match.start()]) > 0:
-            word = word[: match.start()] + becomes[match.group()]
-    match = _ENDING_4.search(word)
-    if match:
-        rest = word[: match.start()]
-        if _measure(rest) > 1 and (match.group() != "ion" or rest.endswith(("s", "t"))):
-            word = rest
-    return _step_5(word)
+    return stem_all([word])[0]
 
 
-def _shape(word: str) -> str:
-    """Each letter as "v" or "c"; y is a vowel after a consonant."""
-    if "y" not in word:
-        return word.translate(_SHAPES)
-    found, before = [], "v"
-    for letter in word:
-        is_vowel = letter in "aeiou" or (letter == "y" and before == "c")
-        before = "v" if is_vowel else "c"
-        found.append(before)
-    return "".join(found)
+def stem_all(words: Sequence[str]) -> list[str]:
+    """The stems of words in small ASCII letters, all at once."""
+    if not words:
+        return []
+    data = np.frombuffer("\n".join(words).encode() + b"\n", np.uint8)
+    out = np.empty(len(data) + len(words), np.uint8)  # a stem may be a letter longer
+    size = _stem_all(data, out, *_TABLES)
+    return out[: size - 1].tobytes().decode().split("\n")
 
 
-def _measure(word: str) -> int:
+def _table(endings: Mapping[str, str]) -> NDArray[np.uint8]:
+    """Endings, the longest first, a row each: its length, that of what it becomes, and both."""
+    table = np.zeros((len(endings), 16), np.uint8)
+    for row, ending in zip(table, sorted(endings, key=len, reverse=True), strict=True):
+        becomes = endings[ending]
+        row[0], row[1] = len(ending), len(becomes)
+        row[2 : 2 + len(ending)] = list(ending.encode())
+        row[9 : 9 + len(becomes)] = list(becomes.encode())
+    return table
+
+
+A, B, D, E, G, I, L, N, O, S, T, W, X, Y, Z = b"abdegilnostwxyz"  # noqa: E741
+_IS_VOWEL = np.array([chr(code) in "aeiou" for code in range(256)])
+_TABLES: tuple[Any, ...] = (_table(_STEP_2), _table(_STEP_3), _table(_STEP_4))
+
+
+@compiled
+def _is_consonant(w, i):  # type: ignore[no-untyped-def]
+    """Whether a letter is one; y is a vowel after a consonant."""
+    if w[i] != Y:
+        return not _IS_VOWEL[w[i]]
+    turns = True  # a run of y takes turns, and the first after a consonant is a vowel
+    while i > 0 and w[i - 1] == Y:
+        i -= 1
+        turns = not turns
+    return turns if i == 0 or _IS_VOWEL[w[i - 1]] else not turns
+
+
+@compiled
+def _measure(w, n):  # type: ignore[no-untyped-def]
     """The paper's m: how often consonants follow vowels."""
-    return len(_MEASURE.findall(_shape(word)))
+    count, after_vowel = 0, False
+    for i in range(n):
+        if _is_consonant(w, i):
+            count += after_vowel
+            after_vowel = False
+        else:
+            after_vowel = True
+    return count
 
 
-def _has_vowel(word: str) -> bool:
-    return _VOWEL.search(word) is not None and "v" in _shape(word)
+@compiled
+def _has_vowel(w, n):  # type: ignore[no-untyped-def]
+    i = 0
+    while i < n and _is_consonant(w, i):
+        i += 1
+    return i < n
 
 
-def _ends_short(word: str) -> bool:
+@compiled
+def _ends_short(w, n):  # type: ignore[no-untyped-def]
     """The paper's *o: consonant, vowel, consonant that is not w, x or y."""
-    return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
+    if n < 3 or w[n - 1] in (W, X, Y):
+        return False
+    return _is_consonant(w, n - 1) and not _is_consonant(w, n - 2) and _is_consonant(w, n - 3)
 
 
-def _doubled(word: str) -> bool:
-    return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
+@compiled
+def _find_ending(w, n, table):  # type: ignore[no-untyped-def]
+    """The row of the longest ending that a word has, or -1."""
+    for k in range(len(table)):
+        size = int(table[k, 0])
+        if size > n or w[n - 1] != table[k, 1 + size]:
+            continue
+        same = True
+        for j in range(size):
+            if w[n - size + j] != table[k, 2 + j]:
+                same = False
+                break
+        if same:
+            return k
+    return -1
 
 
-def _step_1a(word: str) -> str:
-    if word.endswith("sses") or word.endswith("ies"):
-        return word[:-2]
-    if word.endswith("s") and not word.endswith("ss"):
-        return word[:-1]
-    return word
+@compiled
+def _replaced(w, n, table, k):  # type: ignore[no-untyped-def]
+    """Put what an ending becomes in its place; the new length."""
+    n -= int(table[k, 0])
+    for j in range(int(table[k, 1])):
+        w[n + j] = table[k, 9 + j]
+    return n + int(table[k, 1])
 
 
-def _step_1b(word: str) -> str:
-    if word.endswith("eed"):
-        return word[:-1] if _measure(word[:-3]) > 0 else word
-    for ending in ("ed", "ing"):
-        if word.endswith(ending) and _has_vowel(word[: -len(ending)]):
-            word = word[: -len(ending)]
-            if word.endswith(("at", "bl", "iz")):
-                return word + "e"
-            if _doubled(word) and word[-1] not in "lsz":
-                return word[:-1]
-            if _measure(word) == 1 and _ends_short(word):
-                return word + "e"
-            return word
-    return word
+@compiled
+def _step_1a(w, n):  # type: ignore[no-untyped-def]
+    """Plurals: -sses, -ies, -s."""
+    if w[n - 1] != S or w[n - 2] == S:
+        return n
+    doubled = n > 3 and w[n - 2] == E and w[n - 3] == S and w[n - 4] == S
+    return n - 2 if doubled or (n > 2 and w[n - 2] == E and w[n - 3] == I) else n - 1
 
 
-def _step_5(word: str) -> str:
-    if word.endswith("e"):
-        rest = word[:-1]
-        m = _measure(rest)
-        if m > 1 or (m == 1 and not _ends_short(rest)):
-            word = rest
-    if word.endswith("ll") and _measure(word) > 1:
-        word = word[:-1]
-    return word
+@compiled
+def _step_1b(w, n):  # type: ignore[no-untyped-def]
+    """-eed, -ed, -ing."""
+    cut = 0
+    if n > 1 and w[n - 1] == D and w[n - 2] == E:
+        if n > 2 and w[n - 3] == E:
+            return n - 1 if _measure(w, n - 3) > 0 else n
+        cut = 2
+    elif n > 2 and w[n - 1] == G and w[n - 2] == N and w[n - 3] == I:
+        cut = 3
+    if not cut or not _has_vowel(w, n - cut):
+        return n
+    n -= cut
+    last, before = w[n - 1], w[n - 2] if n > 1 else 0
+    broken = (
+        (before == A and last == T) or (before == B and last == L) or (before == I and last == Z)
+    )
+    if not broken and last == before and _is_consonant(w, n - 1):
+        if last not in (L, S, Z):
+            return n - 1
+    elif not broken:
+        broken = _measure(w, n) == 1 and _ends_short(w, n)
+    if broken:
+        w[n] = E
+        n += 1
+    return n
+
+
+@compiled
+def _step_5(w, n):  # type: ignore[no-untyped-def]
+    """A last e, and a doubled l."""
+    if n and w[n - 1] == E:
+        m = _measure(w, n - 1)
+        if m > 1 or (m == 1 and not _ends_short(w, n - 1)):
+            n -= 1
+    if n > 1 and w[n - 1] == L and w[n - 2] == L and _measure(w, n) > 1:
+        n -= 1
+    return n
+
+
+@compiled
+def _stem_all(data, out, step_2, step_3, step_4):  # type: ignore[no-untyped-def]
+    """Stem the words of lines; how much was written."""
+    at, begin = 0, 0
+    for end in range(len(data)):
+        if data[end] != 10:
+            continue
+        n = end - begin
+        w = out[at:]
+        w[:n] = data[begin:end]
+        if n > 2:
+            n = _step_1b(w, _step_1a(w, n))
+            if w[n - 1] == Y and _has_vowel(w, n - 1):
+                w[n - 1] = I
+            k = _find_ending(w, n, step_2)
+            if k >= 0 and _measure(w, n - int(step_2[k, 0])) > 0:
+                n = _replaced(w, n, step_2, k)
+            k = _find_ending(w, n, step_3)
+            if k >= 0 and _measure(w, n - int(step_3[k, 0])) > 0:
+                n = _replaced(w, n, step_3, k)
+            k = _find_ending(w, n, step_4)
+            if k >= 0:
+                size = n - int(step_4[k, 0])
+                is_ion = w[size] == 105 and w[size + 1] == 111  # after s or t alone
+                if _measure(w, size) > 1 and (
+                    not is_ion or w[size - 1] == 115 or w[size - 1] == 116
+                ):
+                    n = size
+            n = _step_5(w, n)
+        w[n] = 10
+        at += n + 1
+        begin = end + 1
+    return at

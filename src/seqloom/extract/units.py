@@ -130,6 +130,13 @@ def _ends_surely(text: str, at: int, end: int, is_late: bool) -> bool:
 
 
 def _cut(text: str, begin: int, end: int, sure: bool, out: list[tuple[int, int]]) -> None:
+    if sure:
+        first = begin
+        while first < end and text[first].isspace():
+            first += 1
+        if first < end and text.find("\n", first, end) < 0 and not text[end - 1].isspace():
+            out.append((first, end))  # as most are
+            return
     piece = text[begin:end]
     if not sure:
         out += [(begin + s.start, begin + s.end) for s in split_sentences(piece, "en")]
