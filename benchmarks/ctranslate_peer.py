@@ -16,7 +16,9 @@ from ctranslate2.specs import common_spec, transformer_spec
 from seqloom.nn.positions import sinusoids
 
 
-def peer(model: Any, sources: list[str], *, threads: int) -> Callable[[], list[str]]:
+def peer(
+    model: Any, sources: list[str], *, threads: int, exactly: int | None
+) -> Callable[[], list[str]]:
     """A function that translates `sources` with beam 5 and the same length penalty.
 
     CTranslate2 divides by length to a power, so its ranking is not quite ours.
@@ -29,7 +31,12 @@ def peer(model: Any, sources: list[str], *, threads: int) -> Callable[[], list[s
 
     def run() -> list[str]:
         found = translator.translate_batch(
-            pieces, beam_size=5, length_penalty=0.6, max_batch_size=64, max_decoding_length=100
+            pieces,
+            beam_size=5,
+            length_penalty=0.6,
+            max_batch_size=64,
+            min_decoding_length=exactly or 1,
+            max_decoding_length=exactly or 100,
         )
         return [text.target.detokenize(each.hypotheses[0]) for each in found]
 
