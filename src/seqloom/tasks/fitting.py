@@ -1,10 +1,10 @@
-"""What fitting a classifier and fitting a regressor have in common."""
+"""What fitting has in common, whatever is fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +13,17 @@ from torch import nn
 
 from seqloom.config import to_dict
 from seqloom.errors import ConfigError, SeqloomError
-from seqloom.tasks.directory import TRAINING, discard_unbegun, prepare_place, provenance
+from seqloom.tasks.directory import (
+    TRAINING,
+    discard_unbegun,
+    prepare_place,
+    provenance,
+    reopen,
+)
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
 
 if TYPE_CHECKING:
+    from seqloom.tasks.estimator import Estimator
     from seqloom.training import Objective, StepReport, TrainConfig
 
 Callbacks = Sequence[Callable[["StepReport"], object]]
@@ -54,7 +61,41 @@ class RunSettings:
     place: Path | None
     resume: bool
     callbacks: Callbacks
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def about(self, **facts: Any) -> RunSettings:
+        """The same with what must be the same when it resumes."""
+        return replace(self, facts=facts)
+
+    def with_data(self, asked: Any, *, is_checked: bool) -> RunSettings:
+        """The same without an architecture's own patience where nothing can be validated.
+
+        Args:
+            asked: The settings of the loop that the user gave, refused if they cannot be had.
+            is_checked: Whether there is validation data.
+        """
+        training = training_for_data(self.training, asked, is_checked=is_checked)
+        return replace(self, training=training)
+
+
+@contextmanager
+def fitting(
+    estimator: Estimator, out: str | PathLike[str] | None, *, resume: bool, callbacks: Callbacks
+) -> Iterator[RunSettings]:
+    """A fit: what it leaves on the estimator is saved in `out`, once, by one process.
+
+    Set the estimator's attributes at the end, so that a run that fails leaves it as it was.
+    """
+    from seqloom.training.runtime import Runtime
+
+    training = estimator.build_training()
+    runtime = Runtime(training.device, training.precision)
+    with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+        yield RunSettings(training, place, resume, callbacks)
+    if place is not None and runtime.is_main:
+        reopen(place)
+        estimator.save(place)
+    runtime.wait()
 
 
 class Learned(NamedTuple):

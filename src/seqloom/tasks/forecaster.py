@@ -16,16 +16,15 @@ from seqloom.architectures import load_config_class, load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.errors import ConfigError, InputError
 from seqloom.models.linear import diagonal_basis
-from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
+from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
     Callbacks,
     Learned,
     RunSettings,
+    fitting,
     origin,
     run_training,
-    training_for_data,
-    training_place,
 )
 from seqloom.tasks.forecaster_results import Backtest, Forecast, Origin
 from seqloom.tasks.forecaster_series import SeriesConfig, SeriesReader, View, as_series
@@ -172,34 +171,25 @@ class Forecaster(Estimator):
         Raises:
             InputError: If the series is too short for the window, or has gaps that are refused.
         """
-        from seqloom.training.runtime import Runtime
-
         if valid is not None:
             raise ConfigError(
                 f"the last rows of the series validate, got valid={valid!r}; set valid_share"
             )
-        training, config = self.build_training(), self.series_config()
+        config = self.series_config()
         reads = self.build_config(input_size=1, output_size=1).reads
         share = self._share()
-        runtime = Runtime(training.device, training.precision)
-        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+        with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             given = as_series(series)
             reader = SeriesReader(config, given.columns)
             rows = config.difference + config.window + config.horizon
             view = reader.view(reader.checked(given, rows, "to learn from"))
             parts = cut(reader, view, share, each=reads == "each")
-            training = training_for_data(
-                training, self.training, is_checked=parts.valid is not None
-            )
-            run = RunSettings(training, place, resume, callbacks, {"rows": len(given)})
-            model, learned = self._learn(reader, parts, run)
-        self.model_, self.metrics_, self.columns_ = model, learned.metrics, given.columns
-        self.offsets_ = self._calibrated(reader, parts.valid)
-        self.provenance_ = origin(series, None, training, rows=len(given), **learned.history)
-        if place is not None and runtime.is_main:
-            reopen(place)
-            self.save(place)
-        runtime.wait()
+            run = settings.with_data(self.training, is_checked=parts.valid is not None)
+            model, learned = self._learn(reader, parts, run.about(rows=len(given)))
+            self.model_, self.metrics_, self.columns_ = model, learned.metrics, given.columns
+            self.offsets_ = self._calibrated(reader, parts.valid)
+            facts = {"rows": len(given), **learned.history}
+            self.provenance_ = origin(series, None, run.training, **facts)
         return self
 
     def _share(self) -> float:

@@ -16,16 +16,15 @@ from seqloom.config import to_dict
 from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.models.linear import diagonal_basis
 from seqloom.tasks.classifier_training import hold_out
-from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
+from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
     Callbacks,
     Learned,
     RunSettings,
+    fitting,
     origin,
     run_training,
-    training_for_data,
-    training_place,
 )
 from seqloom.tasks.labels import labels_from_dict, labels_to_dict
 from seqloom.tasks.recognizer_data import (
@@ -119,13 +118,9 @@ class Recognizer(Estimator):
             InputError: If a sequence is shorter than its labels need: a step each, and one between
                 two that are equal.
         """
-        from seqloom.training.runtime import Runtime
-
-        training = self.build_training()
         self.build_config(input_size=1, output_size=2)
         share = self._share()
-        runtime = Runtime(training.device, training.precision)
-        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+        with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             given = read_labeled(X, y)
             labels = all_labels(given.y)
             train = encode(given, labels, "training")
@@ -134,18 +129,13 @@ class Recognizer(Estimator):
                 others = read_labeled(*_pair(valid), width=train.features.width)
                 checked = encode(others, labels, "validation")
             else:
-                train, checked = hold_out(train, share, training.seed)
-            training = training_for_data(training, self.training, is_checked=checked is not None)
-            run = RunSettings(training, place, resume, callbacks, {})
+                train, checked = hold_out(train, share, settings.training.seed)
+            run = settings.with_data(self.training, is_checked=checked is not None)
             model, learned = self._learn(train, checked, labels, run)
-        self.model_, self.metrics_, self.labels_ = model, learned.metrics, labels
-        self.n_features_in_ = train.features.width
-        count = len(train.targets)
-        self.provenance_ = origin(None, None, training, examples=count, **learned.history)
-        if place is not None and runtime.is_main:
-            reopen(place)
-            self.save(place)
-        runtime.wait()
+            self.model_, self.metrics_, self.labels_ = model, learned.metrics, labels
+            self.n_features_in_ = train.features.width
+            count = len(train.targets)
+            self.provenance_ = origin(None, None, run.training, examples=count, **learned.history)
         return self
 
     def _share(self) -> float:
@@ -161,12 +151,7 @@ class Recognizer(Estimator):
     ) -> tuple[Any, Learned]:
         features = train.features
         config = self.build_config(input_size=features.width, output_size=len(labels) + 1)
-        facts = {
-            "model": to_dict(config),
-            "examples": len(train.targets),
-            "labels": labels.tolist(),
-        }
-        run = RunSettings(run.training, run.place, run.resume, run.callbacks, facts)
+        run = run.about(model=to_dict(config), examples=len(train.targets), labels=labels.tolist())
         with torch.random.fork_rng():
             torch.manual_seed(run.training.seed)
             model = load_model_class(self.architecture)(config)

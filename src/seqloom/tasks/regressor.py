@@ -20,15 +20,15 @@ from seqloom.errors import ConfigError, InputError
 from seqloom.metrics import mean_squared_error, r_squared
 from seqloom.models.linear import Linear
 from seqloom.tasks.conditioning import feature_coordinates
-from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
+from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
     Callbacks,
     Learned,
     RunSettings,
+    fitting,
     origin,
     run_training,
-    training_place,
 )
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import Examples, Goal, all_scores
@@ -97,31 +97,22 @@ class Regressor(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
-        from seqloom.training.runtime import Runtime
-
-        training = self.build_training()
         self.build_config(input_size=1, output_size=1)
-        if training.needs_validation and valid is None:
+        if self.build_training().needs_validation and valid is None:
             raise ConfigError(
                 "training.patience and schedule 'plateau' need validation data, got valid=None"
             )
-        runtime = Runtime(training.device, training.precision)
-        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+        with fitting(self, out, resume=resume, callbacks=callbacks) as run:
             train = self._examples(X, y)
             checked = None
             if valid is not None:
                 checked = self._examples(*_pair(valid), width=train.features.width)
-            settings = RunSettings(training, place, resume, callbacks, {})
-            model, learned = self._learn(train, checked, settings)
-        self.model_, self.metrics_ = model, learned.metrics
-        self.n_features_in_ = train.features.width
-        self._one = np.asarray(y).ndim == 1
-        count = len(train.targets)
-        self.provenance_ = origin(None, None, training, examples=count, **learned.history)
-        if place is not None and runtime.is_main:
-            reopen(place)
-            self.save(place)
-        runtime.wait()
+            model, learned = self._learn(train, checked, run)
+            self.model_, self.metrics_ = model, learned.metrics
+            self.n_features_in_ = train.features.width
+            self._one = np.asarray(y).ndim == 1
+            count = len(train.targets)
+            self.provenance_ = origin(None, None, run.training, examples=count, **learned.history)
         return self
 
     def _examples(self, x: Any, y: Any, width: int | None = None) -> Examples:
