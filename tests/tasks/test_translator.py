@@ -151,6 +151,21 @@ def test_own_words_are_fed_as_the_schedule_says(models, monkeypatch):
     assert (mixed[:, 1:] == 7).all()
 
 
+def test_words_of_one_source_have_ids_of_their_own():
+    """By hand: specials are 0 to 3, then words by falling count and spelling."""
+    model = small("pointer", vocabulary={"min_count": 2}, training={"epochs": 1})
+    text = model.fit([("a a b", "x a"), ("b c", "x y"), ("b d", "a y")]).text_
+    assert text.source_vocabulary.words[4:] == ("b", "a")
+    assert text.target_vocabulary.words[4:] == ("a", "x", "y")
+    read = text.read("d a c b d")
+    assert read.words == ("d", "a", "c", "b", "d", "</s>")
+    assert read.items.tolist() == [1, 5, 1, 4, 1, 3]
+    assert read.copies.tolist() == [7, 4, 8, 9, 7, 3]
+    assert read.extra == ("d", "c", "b")
+    assert text.target_ids("x d b zebra", read).tolist() == [2, 5, 7, 9, 1, 3]
+    assert text.words([5, 7, 9], read) == ["x", "d", "b"]
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
