@@ -23,6 +23,7 @@ class Form:
             for the units of all of them, and they add what they found. So each part of an operand
             is read by fewer programs.
         registers: Whether operands are multiplied from registers, and not from on-chip memory.
+        ahead: How many chunks of an operand are under way while one is multiplied.
     """
 
     size: int
@@ -33,6 +34,7 @@ class Form:
     wide: bool = False
     parts: int = 1
     registers: bool = False
+    ahead: int = 1
 
     @property
     def in_load(self) -> int:
@@ -136,22 +138,24 @@ class Product:
 
         The result is called `label`, and has the gates apart as its last axes of 2.
         """
-        count = self.form.chunks(self.mine)
-        lines = self._fetched(0, rows, indent)
-        for c in range(count):
-            if c + 1 < count:  # under way while this chunk is multiplied
-                lines += self._fetched(c + 1, rows, indent)
-            lines += self._multiplied(c, indent)
+        count, ahead = self.form.chunks(self.mine), self.form.ahead
+        lines = []
+        for c in range(-ahead, count):
+            if 0 <= c + ahead < count:  # under way while others are multiplied
+                lines += self._operand(c + ahead, rows, indent)
+            if 0 <= c + 1 < count:
+                lines += [f"{indent}if {c + 1} >= HELD:", *self._chunk(c + 1, indent + "    ")]
+            if c >= 0:
+                lines += self._multiplied(c, indent)
         if self.parts > 1:
             return [*lines, *self._shared(indent)]
         return [*lines, *self._added(indent)]
 
-    def _fetched(self, c: int, rows: str, indent: str) -> list[str]:
-        """A chunk of the operand, and of the matrix if that is not held."""
-        lines = [f"{indent}if {c} >= HELD:", *self._chunk(c, indent + "    ")]
+    def _operand(self, c: int, rows: str, indent: str) -> list[str]:
+        """A chunk of the operand."""
         if not self.form.pack:
-            return [*lines, *self._loaded(c, rows, indent)]
-        lines += [f"{indent}if NU > 1:", *self._looked(c, rows, indent + "    ")]
+            return self._loaded(c, rows, indent)
+        lines = [f"{indent}if NU > 1:", *self._looked(c, rows, indent + "    ")]
         return [*lines, f"{indent}else:", *self._loaded(c, rows, indent + "    ")]
 
     def _begin(self, c: int) -> str:
