@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import seqloom
 from seqloom import Translator
 from seqloom.cli import app
 from seqloom.data.examples import TextPair
-from seqloom.errors import BackendError, ConfigError, InputError
+from seqloom.errors import BackendError, ConfigError, InputError, StoppedError
 from seqloom.metrics import translation
 from seqloom.tasks.seq2seq_objective import PairBatch, PairGoal, Seq2SeqObjective
 from seqloom.tasks.seq2seq_text import Pair
@@ -115,6 +117,24 @@ def test_saving_and_loading_changes_nothing(name, models, tmp_path):
     again = loaded.save(tmp_path / "again")
     for file in sorted(path.name for path in again.iterdir()):
         assert (again / file).read_bytes() == (tmp_path / "model" / file).read_bytes()
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path):
+    training = {"epochs": 3, "batch": {"batch_size": 2}, "log_every": 1, "evaluate_every": None}
+    options = {"training": training, "dropout": 0.2, "own_words": 0.5, "own_words_epochs": 2}
+
+    def stop(report):
+        if report.step == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    whole = small("additive", **options).fit(PAIRS, valid=PAIRS, out=tmp_path / "whole")
+    with pytest.raises(StoppedError, match="stopped by SIGTERM at update 4"):
+        small("additive", **options).fit(PAIRS, valid=PAIRS, out=tmp_path / "cut", callbacks=[stop])
+    again = small("additive", **options)
+    again.fit(PAIRS, valid=PAIRS, out=tmp_path / "cut", resume=True)
+    assert again.metrics_ == whole.metrics_
+    for name, weight in whole.model_.state_dict().items():
+        assert torch.equal(again.model_.state_dict()[name], weight), name
 
 
 def test_vectors_as_a_source():
