@@ -45,9 +45,9 @@ STRENGTHS = (1, 3, 10, 30, 100)
 def recipe_of(cell: Cell) -> Recipe:
     """The recipe of a cell's data and architecture, or the one whose text and training it takes."""
     name = f"{cell['data']}-{cell['arch']}"
-    return load_recipe(
-        name if name in shipped_recipes() else f"{cell['data']}-{DATA[cell['data']]}"
-    )
+    if name not in shipped_recipes():
+        name = f"{cell['data']}-{DATA[cell['data']]}"
+    return load_recipe(name, cell["set"].split())
 
 
 def read(source: str) -> tuple[list[str], list[str]]:
@@ -150,10 +150,11 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
                 others += [{**plain, "identity_weight": each} for each in options.identity]
             rows += [(data, arch, other) for other in others if arch != "tf-idf"]
     return [
-        {"data": data, "arch": arch, "seed": seed, **row, **rest}
+        {"data": data, "arch": arch, "seed": seed, "set": changes, **row, **rest}
         for seed in options.seeds
+        for changes in options.set
         for data, arch, row in rows
-        if arch != "tf-idf" or seed == options.seeds[0]
+        if arch != "tf-idf" or (seed, changes) == (options.seeds[0], options.set[0])
     ]
 
 
@@ -191,6 +192,8 @@ def name_of(cell: Cell) -> str:
         more.append(cell["pooling"])
     if cell["identity_weight"] is not None:
         more.append(f"identity_weight {cell['identity_weight']:g}")
+    if cell["set"]:
+        more.append(cell["set"])
     return ", ".join([cell["arch"], *more])
 
 
@@ -203,6 +206,9 @@ def main() -> None:
     parser.add_argument("--pooling", nargs="*", default=[], help="other than the recipe's")
     parser.add_argument(
         "--identity", nargs="*", type=float, default=[], help="other weights of the penalty"
+    )
+    parser.add_argument(
+        "--set", nargs="*", default=[""], help="rows with changes: '' 'model.dropout=0.3'"
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
     parser.add_argument("--epochs", type=int, default=None, help="fewer than the recipe's")
