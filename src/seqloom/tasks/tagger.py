@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from seqloom.config import from_dict, to_dict
 from seqloom.errors import ConfigError, InputError, one_of
 from seqloom.metrics.spans import PREFIXES, Scheme, SpanReport, score_spans
-from seqloom.tasks.directory import ModelHeader, StoredModel, reopen, write_model
+from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
     Callbacks,
-    RunSettings,
+    fitting,
     origin,
-    training_for_data,
-    training_place,
 )
 from seqloom.tasks.segmenter import CharacterIndex, CompiledCutter, cut_texts
 from seqloom.tasks.tagger_objective import best_tags
@@ -183,35 +181,24 @@ class Tagger(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
-        from seqloom.training.runtime import Runtime
-
-        training = self.build_training()
         limits = self._check_settings()
-        runtime = Runtime(training.device, training.precision)
-        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+        with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             pipeline = self._make_pipeline()
             train = read_tagged_sentences(X, y, "training", segment=self.segment)
             if valid is None:
-                train, checked = set_apart(train, self.valid_share, training.seed)
+                train, checked = set_apart(train, self.valid_share, settings.training.seed)
             else:
                 pair = valid if isinstance(valid, tuple) and len(valid) == 2 else (valid, None)
                 checked = read_tagged_sentences(
                     pair[0], pair[1], "validation", segment=self.segment
                 )
-            is_checked = checked is not None
-            training = training_for_data(training, self.training, is_checked=is_checked)
+            run = settings.with_data(self.training, is_checked=checked is not None)
             if checked is not None and checked.are_vectors != train.are_vectors:
                 raise InputError("training and validation data must be both words or both vectors")
-            run = RunSettings(training, place, resume, callbacks, {})
             fitted = learn_tags(self, train, checked, limits, run)
-        # Only now, so that a run that failed leaves the estimator as it was.
-        self.model_, self.reader_, self.tags_, self.metrics_, history = fitted
-        self.pipeline_, self._cutter = pipeline, None
-        self.provenance_ = origin(X, valid, training, sentences=len(train), **history)
-        if place is not None and runtime.is_main:
-            reopen(place)
-            self.save(place)
-        runtime.wait()
+            self.model_, self.reader_, self.tags_, self.metrics_, history = fitted
+            self.pipeline_, self._cutter = pipeline, None
+            self.provenance_ = origin(X, valid, run.training, sentences=len(train), **history)
         return self
 
     def _check_settings(self) -> TermLimits:
