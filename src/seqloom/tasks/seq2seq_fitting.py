@@ -15,15 +15,13 @@ from seqloom.config import from_dict, to_dict
 from seqloom.data.batches import EncodedData
 from seqloom.errors import ConfigError, DataError
 from seqloom.tasks.directory import (
-    TRAINING,
     ModelHeader,
     StoredModel,
     load_weights,
-    reopen,
     write_model,
 )
 from seqloom.tasks.estimator import Estimator
-from seqloom.tasks.fitting import Callbacks, Learned, RunSettings, origin, training_place
+from seqloom.tasks.fitting import Callbacks, Learned, RunSettings, fitting, origin, run_objective
 from seqloom.tasks.seq2seq_objective import PairGoal, Seq2SeqObjective
 from seqloom.tasks.seq2seq_text import Pair, PairText, PairTextSettings, PairVocabulary
 from seqloom.text import TextConfig
@@ -31,7 +29,6 @@ from seqloom.text import TextConfig
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seqloom.training import TrainConfig
 
 TEXT = "pairs"  # the setting of a model directory that says how pairs are read
 
@@ -93,30 +90,21 @@ def fit_pairs(
     Returns:
         How text becomes numbers and back.
     """
-    from seqloom.training.runtime import Runtime
-
-    training = estimator.build_training()
-    if training.needs_validation and data.valid is None:
+    if estimator.build_training().needs_validation and data.valid is None:
         raise ConfigError(
             "training.patience, schedule 'plateau' and averaging 'triggered' need validation data, "
             "got valid=None"
         )
-    runtime = Runtime(training.device, training.precision)
-    with training_place(options.out, resume=options.resume, is_main=runtime.is_main) as place:
+    out, resume, callbacks = options
+    with fitting(estimator, out, resume=resume, callbacks=callbacks) as run:
         text = PairText.learn(data.train, settings)
         train = text.encode(data.train)
         valid = None if data.valid is None else text.encode(data.valid)
-        run = RunSettings(training, place, options.resume, options.callbacks, {})
         model, learned = _learn(estimator, text, train, valid, goal=goal, run=run)
-    # Only now, so that a run that failed leaves the estimator as it was.
-    estimator.model_, estimator.metrics_ = model, learned.metrics
-    facts = {"pairs": len(train), **learned.history}
-    estimator.provenance_ = origin(*data.names, training, **facts)
-    estimator.text_ = text  # type: ignore[attr-defined]
-    if place is not None and runtime.is_main:
-        reopen(place)
-        estimator.save(place)
-    runtime.wait()
+        estimator.model_, estimator.metrics_ = model, learned.metrics
+        facts = {"pairs": len(train), **learned.history}
+        estimator.provenance_ = origin(*data.names, run.training, **facts)
+        estimator.text_ = text  # type: ignore[attr-defined]
     return text
 
 
@@ -129,18 +117,15 @@ def _learn(
     goal: PairGoal,
     run: RunSettings,
 ) -> tuple[Any, Learned]:
-    from seqloom.training import train as train_model
-    from seqloom.training.report import Silent
-
-    training: TrainConfig = run.training
+    training = run.training
     config = estimator.build_config(**_sizes(text, train))
     known = (text.source_vocabulary, text.target_vocabulary)
-    facts = {
-        "model": to_dict(config),
-        "goal": to_dict(goal),
-        "pairs": len(train),
-        "vocabularies": [None if each is None else each.hash for each in known],
-    }
+    run = run.about(
+        model=to_dict(config),
+        goal=to_dict(goal),
+        pairs=len(train),
+        vocabularies=[None if each is None else each.hash for each in known],
+    )
     batches = replace(training.batch, seed=training.batch.seed + training.seed)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
@@ -150,24 +135,8 @@ def _learn(
             spread = flat.std(axis=0)
             scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
             model.standardize(torch.from_numpy(flat.mean(axis=0)), torch.from_numpy(scale))
-        result = train_model(
-            model,
-            Seq2SeqObjective(train, valid, batches, goal),
-            training,
-            run.place and run.place / TRAINING,
-            resume=run.resume,
-            facts=facts,
-            callbacks=run.callbacks,
-            display=Silent() if run.place is None else None,
-        )
-    model.cpu()
-    history = {
-        "updates": result.steps,
-        "epochs": result.epochs,
-        "seconds": round(result.seconds, 1),
-    }
-    metrics = {f"valid_{name}": value for name, value in result.metrics.items()}
-    return model, Learned(metrics, history)
+        learned = run_objective(model, Seq2SeqObjective(train, valid, batches, goal), run)
+    return model, learned
 
 
 def _sizes(text: PairText, train: EncodedData) -> dict[str, Any]:
