@@ -238,14 +238,14 @@ def stream(count: int) -> None:
         list(model.summarize_all(texts[:4]))
         times = rounds_of(
             {
-                "one thread": lambda: list(model.summarize_all(texts, threads=1)),  # noqa: B023
-                "all cores": lambda: list(model.summarize_all(texts)),  # noqa: B023
+                "one thread": lambda _: list(model.summarize_all(texts, threads=1)),  # noqa: B023
+                "all cores": lambda _: list(model.summarize_all(texts)),  # noqa: B023
             },
             count,
             time.perf_counter,
         )
         print(title + "\n")
-        show(times, 10, "ms a text", {"all cores": "one thread"})
+        show(times, 1000 / len(texts), "ms a text", {"all cores": "one thread"})
 
 
 PARTS = {"short": short, "long": long, "growth": growth, "stream": stream, "pruning": pruning}

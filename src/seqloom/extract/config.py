@@ -92,7 +92,7 @@ class _GraphConfig:
     damping: float = 0.85
     tolerance: float = 1e-8
     max_steps: int = 200
-    max_pairs: int | None = 500
+    max_pairs: int | None = 350
 
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:

@@ -16,7 +16,10 @@ AHEAD = 4  # items a thread that are waiting or done before their turn
 
 
 def work_in_order(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int | None = None,
+    is_long: Callable[[Item], bool] = lambda _: True,
 ) -> Iterator[Result]:
     """Yield the result of each item in turn, while others are worked on.
 
@@ -24,6 +27,7 @@ def work_in_order(
         work: What to do; it runs side by side as far as it releases the GIL.
         items: Read as they are needed.
         threads: How many to work on at once; as many as there are cores if left out.
+        is_long: Whether an item is worth handing to a thread; others are worked on at once.
     """
     count = cores() if threads is None else threads
     if count < 1:
@@ -34,8 +38,11 @@ def work_in_order(
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(count) as pool:
         for item in items:
+            if not is_long(item) and not waiting:
+                yield work(item)
+                continue
             waiting.append(pool.submit(work, item))
-            if len(waiting) > AHEAD * count:
+            if len(waiting) > AHEAD * count or not is_long(item):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

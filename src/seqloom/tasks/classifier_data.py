@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,7 @@ class ExampleEncoder:
         x, y = valid if is_pair(valid) else (valid, None)
         read = self.read(x, y, lambda: own or pipeline(), width=width)
         if self.vectors is not None and isinstance(terms, WordSequences):
-            known = know_by_vector(terms.vocabulary, read.x, self.vectors)
+            known = know_by_vector(terms.vocabulary, cast(list[list[str]], read.x), self.vectors)
             terms = WordSequences(known, terms.max_length)
         train = Examples(features_like(given, terms), targets)
         checked = Examples(features_like(read, terms), self.targets(read, classes, "validation"))

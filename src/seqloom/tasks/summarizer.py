@@ -40,6 +40,13 @@ LEARNED = "learned.json"
 WRITING = ("seq2seq", "pointer", "transformer")  # networks, which write summaries
 
 
+LONG = 50_000  # characters from which on a text is worth a thread
+
+
+def _is_long(text: Documents) -> bool:
+    return (len(text) if isinstance(text, str) else sum(map(len, text))) >= LONG
+
+
 class Summarizer(Estimator):
     """Summarizes texts by their own sentences, or in words of its own.
 
@@ -212,8 +219,8 @@ class Summarizer(Estimator):
     ) -> Iterator[Summary | Written]:
         """Summarize a stream of texts on all cores; summaries come in the order of the texts.
 
-        Scoring runs side by side, reading does not, as Python has one lock: the longer the texts,
-        the more a second core helps.
+        Scoring runs side by side, reading does not, as Python has one lock: a second core helps
+        with long texts, and short ones are not handed to it.
 
         Args:
             texts: Texts, or lists of texts to be summarized together.
@@ -224,7 +231,7 @@ class Summarizer(Estimator):
             yield from self.writer_.stream(texts, options)
             return
         yield from work_in_order(
-            lambda text: self.summarize(text, **options), texts, threads=threads
+            lambda text: self.summarize(text, **options), texts, threads, is_long=_is_long
         )
 
     def keywords(
