@@ -93,7 +93,7 @@ def test_markers_are_words_of_every_vocabulary():
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("reads", [{}, {"position_size": 4}, {"entity_states": True}], ids=str)
+@pytest.mark.parametrize("reads", [{}, {"position_size": 4, "entity_states": True}], ids=str)
 def test_every_architecture_learns_what_relates(arch, reads):
     settings = {
         "epochs": 15,
@@ -357,23 +357,10 @@ def test_recipes_are_read_and_build_their_estimators():
     for name in ("semeval-att-blstm", "semeval-blstm", "semeval-brnn", "semeval-cnn"):
         recipe = load_recipe(name)
         model = recipe.estimator(seed=3)
-        training = model.build_training()
-        assert (model.task, training.seed, training.optimizer.name) == ("relate", 3, "adadelta")
+        assert (model.task, model.arch) == ("relate", name.removeprefix("semeval-"))
+        assert model.build_training().seed == 3
         assert recipe.target.is_met(recipe.target.value + 0.01)
         assert not recipe.target.is_met(recipe.target.value - 0.01)
-
-
-def test_the_settings_of_zhou_2016():
-    """Section 4.1 of the paper."""
-    recipe = load_recipe("semeval-att-blstm")
-    model = recipe.estimator()
-    config = model.build_config(vocab_size=9, input_size=0, output_size=19)
-    assert (config.embed_size, config.hidden_size, config.merge, config.squash) == (
-        *(100, 100, "sum", True),
-    )
-    assert (config.embedding_dropout, config.layer_dropout, config.dropout) == (0.3, 0.3, 0.5)
-    training = model.build_training()
-    assert (config.l2, training.batch.batch_size, training.optimizer.rate) == (1e-5, 10, 1.0)
 
 
 def test_the_papers_training_is_the_default():

@@ -37,15 +37,14 @@ from seqloom.tasks.classifier_settings import (
 from seqloom.tasks.classifier_storage import read_classifier, save_classifier
 from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import class_weights, learn_classes
-from seqloom.tasks.directory import StoredModel, reopen
+from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
     Callbacks,
     Learned,
     RunSettings,
+    fitting,
     origin,
-    training_for_data,
-    training_place,
 )
 from seqloom.tasks.labeled import Labeled, is_pair
 from seqloom.tasks.pretrained import VectorSource, put_vectors
@@ -229,43 +228,32 @@ class Classifier(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
-        from seqloom.training.runtime import Runtime
-
-        training = self.build_training()
-        encoder = check_settings(self, training)
-        runtime = Runtime(training.device, training.precision)
-        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
-            share = own_valid_share(self)
+        encoder = check_settings(self, self.build_training())
+        with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
+            share, seed = own_valid_share(self), settings.training.seed
             unseen = unseen_vectors(self)
             encoder = replace(encoder, vectors=unseen)
-            data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=training.seed)
+            data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=seed)
             check_data(self, data)
-            checked = data.valid is not None
-            training = training_for_data(training, self.training, is_checked=checked)
-            run = RunSettings(training, place, resume, callbacks, {})
+            run = settings.with_data(self.training, is_checked=data.valid is not None)
             model, learned = self._learn(data, run, unseen)
             decision = self._decide(model, data)
             if unseen is not None and isinstance(data.terms, WordSequences):
                 words = extend_words(model, data.terms.vocabulary, unseen)
                 data = data._replace(terms=WordSequences(words, data.terms.max_length))
-        # Only now, so that a run that failed leaves the estimator as it was.
-        self._forget()
-        self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
-        self.classes_, self.terms_ = data.classes, data.terms
-        self._set_input(data.terms, data.pipeline, data.train.features.width)
-        facts = {"examples": len(data.train.targets), **learned.history}
-        if isinstance(self.vectors, str | PathLike):
-            facts["vectors"] = str(self.vectors)
-        self.provenance_ = origin(X, valid, training, **facts)
-        if "mistakes" in self.metrics_:
-            self.separable_ = self.metrics_["mistakes"] == 0
-        if place is not None and runtime.is_main:
-            reopen(place)
-            self.save(place)
-        runtime.wait()
+            self._forget()
+            self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
+            self.classes_, self.terms_ = data.classes, data.terms
+            self._set_input(data.terms, data.pipeline, data.train.features.width)
+            facts = {"examples": len(data.train.targets), **learned.history}
+            if isinstance(self.vectors, str | PathLike):
+                facts["vectors"] = str(self.vectors)
+            self.provenance_ = origin(X, valid, run.training, **facts)
+            if "mistakes" in self.metrics_:
+                self.separable_ = self.metrics_["mistakes"] == 0
         if not getattr(self, "separable_", True):
             warnings.warn(
-                f"the perceptron did not set the classes apart within {training.epochs} epochs "
+                f"the perceptron did not set the classes apart within {run.training.epochs} epochs "
                 f"({self.metrics_['mistakes']} mistakes in the last); perhaps no linear boundary "
                 "does: raise training.epochs, or use arch='softmax' or 'mlp'",
                 NotSeparableWarning,

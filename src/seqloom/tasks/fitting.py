@@ -30,7 +30,7 @@ Callbacks = Sequence[Callable[["StepReport"], object]]
 
 
 @contextmanager
-def training_place(
+def _training_place(
     out: str | PathLike[str] | None, *, resume: bool, is_main: bool
 ) -> Iterator[Path | None]:
     """A directory to train into; one that nothing came of is removed."""
@@ -74,8 +74,17 @@ class RunSettings:
             asked: The settings of the loop that the user gave, refused if they cannot be had.
             is_checked: Whether there is validation data.
         """
-        training = training_for_data(self.training, asked, is_checked=is_checked)
-        return replace(self, training=training)
+        training = self.training
+        if is_checked or not training.needs_validation:
+            return self
+        changed = replace(training, patience=None)
+        given = to_dict(training) if is_dataclass(asked) else asked or {}
+        if changed.needs_validation or given.get("patience") is not None:
+            raise ConfigError(
+                "training.patience and schedule 'plateau' need validation data, got valid=None; "
+                "give some or raise valid_share"
+            )
+        return replace(self, training=changed)
 
 
 @contextmanager
@@ -90,7 +99,7 @@ def fitting(
 
     training = estimator.build_training()
     runtime = Runtime(training.device, training.precision)
-    with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+    with _training_place(out, resume=resume, is_main=runtime.is_main) as place:
         yield RunSettings(training, place, resume, callbacks)
     if place is not None and runtime.is_main:
         reopen(place)
@@ -166,26 +175,6 @@ def run_objective(model: nn.Module, objective: Objective, settings: RunSettings)
         "seconds": round(result.seconds, 1),
     }
     return Learned({f"valid_{name}": value for name, value in result.metrics.items()}, history)
-
-
-def training_for_data(training: TrainConfig, asked: Any, *, is_checked: bool) -> TrainConfig:
-    """Drop an architecture's own patience where nothing can be validated.
-
-    Args:
-        training: The settings.
-        asked: Those that the user gave, which are refused if they cannot be had.
-        is_checked: Whether there is validation data.
-    """
-    if is_checked or not training.needs_validation:
-        return training
-    changed = replace(training, patience=None)
-    given = to_dict(training) if is_dataclass(asked) else asked or {}
-    if changed.needs_validation or given.get("patience") is not None:
-        raise ConfigError(
-            "training.patience and schedule 'plateau' need validation data, got valid=None; "
-            "give some or raise valid_share"
-        )
-    return changed
 
 
 def origin(train: Any, valid: Any, training: TrainConfig, **facts: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
@@ -22,9 +21,9 @@ from seqloom.models.entity_states import EntityStates
 from seqloom.tasks.classifier_explaining import explanations
 from seqloom.tasks.classifier_results import Explanation
 from seqloom.tasks.classifier_sequences import WordSequences
-from seqloom.tasks.directory import ModelHeader, StoredModel, load_weights, reopen, write_model
+from seqloom.tasks.directory import ModelHeader, StoredModel, load_weights, write_model
 from seqloom.tasks.estimator import Estimator, merge, tensor_shapes
-from seqloom.tasks.fitting import Callbacks, RunSettings, origin, training_place
+from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.labeled import Labeled
 from seqloom.tasks.labels import labels_from_dict, labels_to_dict
 from seqloom.tasks.relation_results import RelationFound, describe
@@ -33,7 +32,7 @@ from seqloom.tasks.relation_text import (
     read_labeled_sentences,
     read_sentences,
 )
-from seqloom.tasks.relation_training import learn_relations, set_apart, without_validation
+from seqloom.tasks.relation_training import learn_relations, set_apart
 from seqloom.tasks.relation_words import MARKER_IDS, word_sequences
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
@@ -179,33 +178,21 @@ class RelationClassifier(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
-        from seqloom.training.runtime import Runtime
-
-        training = self.build_training()
         limits = self._check_settings()
-        runtime = Runtime(training.device, training.precision)
-        with training_place(out, resume=resume, is_main=runtime.is_main) as place:
+        with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             pipeline = self._make_pipeline()
             train = read_labeled_sentences(X, y, pipeline, "training")
             if valid is None:
-                train, checked = set_apart(train, self.valid_share, training.seed)
+                train, checked = set_apart(train, self.valid_share, settings.training.seed)
             else:
                 pair = valid if isinstance(valid, tuple) and len(valid) == 2 else (valid, None)
                 checked = read_labeled_sentences(pair[0], pair[1], pipeline, "validation")
-            if checked is None:
-                asked = to_dict(self.training) if is_dataclass(self.training) else self.training
-                has_wish = (asked or {}).get("patience") is not None
-                training = without_validation(training, asked=has_wish)
-            run = RunSettings(training, place, resume, callbacks, {})
+            run = settings.with_data(self.training, is_checked=checked is not None)
             fitted = learn_relations(self, train, checked, limits, run)
-        # Only now, so that a run that failed leaves the estimator as it was.
-        self.model_, self.vocabulary_, self.classes_, self.metrics_, history = fitted
-        self.pipeline_ = pipeline
-        self.provenance_ = origin(X, valid, training, examples=len(train.words), **history)
-        if place is not None and runtime.is_main:
-            reopen(place)
-            self.save(place)
-        runtime.wait()
+            self.model_, self.vocabulary_, self.classes_, self.metrics_, history = fitted
+            self.pipeline_ = pipeline
+            facts = {"examples": len(train.words), **history}
+            self.provenance_ = origin(X, valid, run.training, **facts)
         return self
 
     def build_training(self) -> TrainConfig:

@@ -12,7 +12,6 @@ from torch import nn
 
 from seqloom.config import to_dict
 from seqloom.data.features import Vectors
-from seqloom.errors import ConfigError
 from seqloom.metrics.relations import score_relations
 from seqloom.tasks.classifier_training import class_goal, hold_out
 from seqloom.tasks.fitting import Learned, RunSettings, run_objective
@@ -32,7 +31,6 @@ from seqloom.text import Vocabulary
 
 if TYPE_CHECKING:
     from seqloom.tasks.relation_classifier import RelationClassifier
-    from seqloom.training import TrainConfig
 
 METRIC = "macro_f1"
 
@@ -63,27 +61,6 @@ def split_by_seed(
 def _places(examples: Examples) -> NDArray[np.int64]:
     assert isinstance(examples.features, Vectors)
     return examples.features.x[:, 0].astype(np.int64)
-
-
-def without_validation(training: TrainConfig, *, asked: bool) -> TrainConfig:
-    """Return the settings of the loop where there is nothing to validate on.
-
-    Args:
-        training: The settings.
-        asked: Whether the patience in them is the user's wish.
-
-    Raises:
-        ConfigError: If something that was asked for needs validation.
-    """
-    if not training.needs_validation:
-        return training
-    changed = replace(training, patience=None)
-    if asked or changed.needs_validation:
-        raise ConfigError(
-            "training.patience and schedule 'plateau' need validation data, got none; give valid "
-            "or raise valid_share"
-        )
-    return changed
 
 
 class FittedRelations(NamedTuple):
