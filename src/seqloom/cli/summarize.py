@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated
 
 import typer
@@ -95,7 +96,8 @@ def run(
         # On a terminal in reverse video, else between double brackets.
         marks = ("\x1b[7m", "\x1b[0m") if typer.get_text_stream("stdout").isatty() else ("[[", "]]")
         for number in range(len(texts)):
-            typer.echo(summary.highlight(*marks, document=number))
+            marked = summary.highlight(*marks, document=number)
+            typer.echo(re.sub(r"\n\s*\n", "\n\n", marked).strip())  # markup leaves empty lines
     else:
         for sentence in summary:
             typer.echo(" ".join(sentence.text.split()))
