@@ -315,7 +315,7 @@ def test_theta_and_share_are_the_best_of_the_heldout_text(parts):
     best = min(
         -by_hand(model, repeated, 20, theta, share).mean()
         for theta in THETAS
-        for share in np.linspace(0, 0.98, 8)
+        for share in np.linspace(0, 0.98, 50)
     )
     assert math.log(found) <= best + 1e-4
     assert 0.05 < config["share"] < 1 and config["theta"] in THETAS

@@ -93,7 +93,7 @@ def test_markers_are_words_of_every_vocabulary():
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("reads", [{}, {"position_size": 4, "entity_states": True}], ids=str)
+@pytest.mark.parametrize("reads", [{}, {"position_size": 4}, {"entity_states": True}], ids=str)
 def test_every_architecture_learns_what_relates(arch, reads):
     settings = {
         "epochs": 15,
@@ -354,11 +354,14 @@ def test_a_misspelled_option_is_refused():
 
 
 def test_recipes_are_read_and_build_their_estimators():
-    for name in ("semeval-att-blstm", "semeval-blstm", "semeval-brnn", "semeval-cnn"):
+    optimizers = {"att-blstm": "adam", "blstm": "adam", "brnn": "adam", "cnn": "adadelta"}
+    for arch, optimizer in optimizers.items():
+        name = f"semeval-{arch}"
         recipe = load_recipe(name)
         model = recipe.estimator(seed=3)
-        assert (model.task, model.arch) == ("relate", name.removeprefix("semeval-"))
-        assert model.build_training().seed == 3
+        training = model.build_training()
+        assert (model.task, model.arch) == ("relate", arch)
+        assert (training.seed, training.optimizer.name) == (3, optimizer)
         assert recipe.target.is_met(recipe.target.value + 0.01)
         assert not recipe.target.is_met(recipe.target.value - 0.01)
 
