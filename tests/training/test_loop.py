@@ -246,6 +246,14 @@ def test_max_steps_ends_in_the_middle_of_an_epoch_with_an_evaluation():
     assert points.evaluations == 2
 
 
+def test_max_seconds_ends_with_an_evaluation_after_the_first_update_beyond_it():
+    points = Points()
+    _, result = run(settings(epochs=9, max_seconds=1e-9), points)
+    assert (result.reason, result.steps, points.evaluations) == ("max_seconds", 1, 1)
+    _, result = run(settings(epochs=1, max_seconds=1e9), Points())
+    assert result.reason == "epochs"
+
+
 def test_evaluate_every_counts_updates():
     points = Points()
     _, result = run(settings(epochs=2, evaluate_every=3), points)
@@ -507,6 +515,7 @@ def test_a_silent_display_says_nothing(capsys):
     [
         ({"epochs": 0}, "training.epochs must be at least 1, got 0"),
         ({"max_steps": 0}, "training.max_steps must be at least 1, got 0"),
+        ({"max_seconds": 0}, "training.max_seconds must be positive, got 0"),
         ({"clip_norm": 0.0}, "training.clip_norm must be positive, got 0.0"),
         ({"clip_value": -1.0}, "training.clip_value must be positive, got -1.0"),
         ({"average_decay": 1.0}, r"average_decay must lie in \(0, 1\), got 1.0"),

@@ -146,6 +146,7 @@ def test_the_learning_rate_falls_as_if_nothing_had_happened(tmp_path):
     ("changes", "options", "reason"),
     [
         ({"max_steps": 5, "epochs": 9}, {}, "max_steps"),
+        ({"max_seconds": 1e-9, "epochs": 9}, {}, "max_seconds"),
         ({"patience": 1, "epochs": 9}, {"scores": [1.0, 2.0]}, "patience"),
         ({"epochs": 2}, {}, "epochs"),
     ],

@@ -108,6 +108,8 @@ class TrainConfig:
     Args:
         epochs: Passes over the training data.
         max_steps: Stop after so many updates, if given.
+        max_seconds: Stop after so many seconds of training, resumed runs added up, with a last
+            evaluation; if given. Schedules know nothing of it.
         batch: How batches are cut.
         optimizer: What moves the weights.
         schedule: How its rate changes.
@@ -135,6 +137,7 @@ class TrainConfig:
 
     epochs: int = 10
     max_steps: int | None = None
+    max_seconds: float | None = None
     batch: BatchConfig = field(default_factory=BatchConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -163,7 +166,7 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"training.{name} must be at least 1, got {value}")
-        for name in ("clip_norm", "clip_value"):
+        for name in ("clip_norm", "clip_value", "max_seconds"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ConfigError(f"training.{name} must be positive, got {value}")

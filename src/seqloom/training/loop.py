@@ -256,6 +256,8 @@ class _Run:
             state.ended = "max_steps"
         elif state.epoch == config.epochs:
             state.ended = "epochs"
+        elif config.max_seconds and self.runtime.any(self._elapsed() >= config.max_seconds):
+            state.ended = "max_seconds"
         due = (
             new_epoch if config.evaluate_every is None else state.step % config.evaluate_every == 0
         )

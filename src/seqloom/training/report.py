@@ -49,7 +49,7 @@ class TrainResult:
     Args:
         steps: Updates made.
         epochs: Epochs finished.
-        reason: "epochs", "max_steps", "patience" or "callback".
+        reason: "epochs", "max_steps", "max_seconds", "patience" or "callback".
         metrics: Validation metrics of the best weights.
         best_step: When those were reached.
         seconds: Wall time, over all resumed parts.
