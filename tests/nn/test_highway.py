@@ -33,19 +33,8 @@ def test_gradients_match_finite_differences() -> None:
     assert torch.autograd.gradcheck(layers, x)
 
 
-def test_dropout_is_of_training_alone() -> None:
-    torch.manual_seed(2)
-    layers = Highway(6, dropout=0.5)
-    x = torch.randn(4, 6)
-    assert not torch.equal(layers(x), layers(x))
-    layers.eval()
-    assert torch.equal(layers(x), layers(x))
-
-
 def test_bad_sizes_are_refused() -> None:
     with pytest.raises(ConfigError, match="got 0 and 2"):
         Highway(0)
-    with pytest.raises(ConfigError, match=r"\[0, 1\), got 1.0"):
-        Highway(3, dropout=1.0)
     with pytest.raises(ShapeError, match=r"size=3, got shape \(2, 4\)"):
         Highway(3)(torch.zeros(2, 4))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError
 
@@ -25,21 +24,17 @@ class Highway(nn.Module):
     Args:
         size: Width D of the inputs and of the outputs.
         num_layers: Layers stacked.
-        dropout: Share of the coordinates of each layer's input dropped, of what is transformed
-            and of what is carried alike.
 
     Examples:
         >>> Highway(6, num_layers=2)(torch.zeros(3, 5, 6)).shape
         torch.Size([3, 5, 6])
     """
 
-    def __init__(self, size: int, *, num_layers: int = 2, dropout: float = 0.0) -> None:
+    def __init__(self, size: int, *, num_layers: int = 2) -> None:
         super().__init__()
         if min(size, num_layers) < 1:
             raise ConfigError(f"size and num_layers must be positive, got {size} and {num_layers}")
-        if not 0 <= dropout < 1:
-            raise ConfigError(f"dropout must lie in [0, 1), got {dropout}")
-        self.size, self.dropout = size, dropout
+        self.size = size
         self.layers = nn.ModuleList(nn.Linear(size, 2 * size) for _ in range(num_layers))
         with torch.no_grad():
             for layer in self.layers:
@@ -50,7 +45,6 @@ class Highway(nn.Module):
         if x.shape[-1] != self.size:
             raise ShapeError(f"x must end in size={self.size}, got shape {tuple(x.shape)}")
         for layer in self.layers:
-            x = functional.dropout(x, self.dropout, self.training)
             made, gate = layer(x).chunk(2, dim=-1)  # (..., D) each
             x = torch.lerp(x, torch.relu(made).to(x.dtype), torch.sigmoid(gate).to(x.dtype))
         return x
