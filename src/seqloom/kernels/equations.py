@@ -26,7 +26,12 @@ LETTERS = "mpqdekl"  # for what is used more than once and has no gate
 
 def write_equations(cell: TracedCell) -> list[str]:
     """The lines, each after those it needs, gates in their own order as far as that allows."""
-    return _Writer(cell).lines()
+    return [f"{name} = {formula}" for name, formula, _ in _Writer(cell).lines()]
+
+
+def named_nodes(cell: TracedCell) -> dict[str, Expression]:
+    """What the lines compute, by the name each line begins with, in their order."""
+    return {name: node for name, _, node in _Writer(cell).lines()}
 
 
 class _Writer:
@@ -92,17 +97,18 @@ class _Writer:
 
     # -- lines -----------------------------------------------------------------------------------
 
-    def lines(self) -> list[str]:
-        found: list[str] = []
+    def lines(self) -> list[tuple[str, str, Expression]]:
+        """By line its name, its formula, and the node it stands for."""
+        found: list[tuple[str, str, Expression]] = []
         waiting = sorted(self.names, key=self._rank)
         while waiting:
             node = next(n for n in waiting if not self._needed(n).intersection(waiting))
             waiting.remove(node)
-            found.append(f"{self.names[node]} = {latex(self._written(node), {})}")
+            found.append((self.names[node], latex(self._written(node), {}), node))
         for state, node in self.cell.outputs.items():
             name = f"{self.states[state]}_t"
             if self.names.get(node) != name:  # what another state is, or was
-                found.append(f"{name} = {latex(self._called(node), {})}")
+                found.append((name, latex(self._called(node), {}), node))
         return found
 
     def _rank(self, node: Expression) -> tuple[int, int]:
