@@ -1,7 +1,7 @@
 r"""What each gate and state of a cell was at every step: a cell's equations with their values.
 
-The equations are those of `Cell.equations`, made from the step itself. Each line has its value here,
-so that $i_t$ in the picture is $i_t$ in the formula.
+The equations are those of `Cell.equations`, made from the step itself. Each line has its value
+here, so that $i_t$ in the picture is $i_t$ in the formula.
 """
 
 from __future__ import annotations
