@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seqloom.tasks.loading import load as load
     from seqloom.tasks.mixing import mix as mix
     from seqloom.tasks.neural_cache import with_cache as with_cache
+    from seqloom.tasks.reader import Reader as Reader
     from seqloom.tasks.recognizer import Recognizer as Recognizer
     from seqloom.tasks.regressor import Regressor as Regressor
     from seqloom.tasks.relation_classifier import RelationClassifier as RelationClassifier
@@ -32,6 +33,7 @@ __all__ = [
     "Embedder",
     "Forecaster",
     "LanguageModel",
+    "Reader",
     "Recognizer",
     "Regressor",
     "RelationClassifier",
@@ -50,6 +52,7 @@ _PLACES = {
     "Embedder": "seqloom.tasks.embedder:Embedder",
     "Forecaster": "seqloom.tasks.forecaster:Forecaster",
     "LanguageModel": "seqloom.tasks.language_model:LanguageModel",
+    "Reader": "seqloom.tasks.reader:Reader",
     "Recognizer": "seqloom.tasks.recognizer:Recognizer",
     "Regressor": "seqloom.tasks.regressor:Regressor",
     "RelationClassifier": "seqloom.tasks.relation_classifier:RelationClassifier",

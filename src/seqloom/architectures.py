@@ -47,6 +47,7 @@ class Architecture:
 
 _LM = "seqloom.models.recurrent_lm:RecurrentLM"
 _LINEAR = "seqloom.models.linear:Linear"
+_RNET = "seqloom.models.rnet:RNet"
 _NEURAL = "neural"
 
 ARCHITECTURES: tuple[Architecture, ...] = (
@@ -133,6 +134,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "gated causal convolutions (Dauphin 2017)",
         "seqloom.models.cnn_lm:CNNLMConfig",
         "seqloom.models.cnn_lm:CNNLM",
+        _NEURAL,
+    ),
+    Architecture(
+        "lm",
+        "elmo",
+        "LSTMs over characters of words, one a direction, trained together (Peters 2018)",
+        "seqloom.models.elmo:ElmoConfig",
+        "seqloom.models.elmo:Elmo",
         _NEURAL,
     ),
     Architecture(
@@ -423,6 +432,53 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         "seqloom.models.captioner:CaptionNetwork",
         _NEURAL,
     ),
+    Architecture(
+        "answer",
+        "bidaf",
+        "attention from a passage to a question and back (Seo 2017)",
+        "seqloom.models.bidaf:BiDAFConfig",
+        "seqloom.models.bidaf:BiDAF",
+        _NEURAL,
+    ),
+    Architecture(
+        "answer",
+        "rnet",
+        "a passage matched with a question and itself, any options (Wang 2017)",
+        f"{_RNET}Config",
+        _RNET,
+        _NEURAL,
+    ),
+    Architecture(
+        "answer",
+        "rnet-notes",
+        "R-Net with bilinear attention, in parallel over the passage",
+        f"{_RNET}Config",
+        _RNET,
+        _NEURAL,
+        {
+            "attention": "general",
+            "matching": "parallel",
+            "self_gate": False,
+            "output": "softmax",
+        },
+    ),
+    Architecture(
+        "answer",
+        "rnet-paper",
+        "R-Net as published: additive attention, word after word, pointer (Wang 2017)",
+        f"{_RNET}Config",
+        _RNET,
+        _NEURAL,
+        {
+            "attention": "additive",
+            "matching": "recurrent",
+            "self_gate": True,
+            "output": "pointer",
+            "num_layers": 3,
+            "characters": "rnn",
+            "num_highways": 0,
+        },
+    ),
 )
 
 # What is made of fitted models, not fitted to text; `seqloom list` does not show them.
@@ -457,6 +513,7 @@ TASKS: dict[str, str] = {
     "translate": "seqloom.tasks.translator:Translator",
     "caption": "seqloom.tasks.captioner:Captioner",
     "tag": "seqloom.tasks.tagger:Tagger",
+    "answer": "seqloom.tasks.reader:Reader",
 }
 
 

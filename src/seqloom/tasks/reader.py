@@ -1,0 +1,355 @@
+"""Readers: the stretch of a passage that answers a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from seqloom.config import from_dict, to_dict
+from seqloom.errors import ConfigError, one_of
+from seqloom.metrics.reading import RULES, Rules, score_answers
+from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
+from seqloom.tasks.estimator import Estimator, tensor_shapes
+from seqloom.tasks.fitting import Callbacks, fitting, origin
+from seqloom.tasks.reader_answering import answer_questions, look
+from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
+from seqloom.tasks.reader_text import ReadQuestions, WordSplitter, read_all
+from seqloom.tasks.reader_training import learn_to_read, set_apart
+from seqloom.tasks.reader_words import ReaderVocabulary
+from seqloom.text import TextConfig, TextPipeline, Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.tasks.pretrained import VectorSource
+    from seqloom.training import TrainConfig
+
+STORED = ("cut_words", "max_words", "window", "overlap", "rules")
+VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
+
+
+class Reader(Estimator):
+    """Learns to answer questions by a stretch of a passage.
+
+    `fit` keeps the weights with the best F1 on the validation data, by the official rules. Every
+    answer is exactly what stands in the passage at its offsets.
+
+    Args:
+        arch: The architecture; see `seqloom list`.
+        text: How text becomes words: a `TextConfig` or the part of one that differs;
+            {"unit": "character"} for Chinese characters.
+        cut_words: Whether words are cut at hyphens, other symbols and between letters and digits,
+            where many answers begin or end.
+        min_count: How often a word without a vector must occur to have one learned; a number that
+            is rarer is read as its shape.
+        vectors: Word vectors to begin with: a file, a data set's name, or what
+            `seqloom.tasks.pretrained.open_vectors` takes.
+        tune_vectors: Whether they are trained further; words without one are trained anyway.
+        unseen_vectors: Whether words that have such a vector and do not occur in the training data
+            are known by it.
+        max_length: Words of a training passage; of a longer one the stretch around the answer is
+            read. In use passages of any length are read.
+        max_words: The most words of an answer.
+        window: Words of a window, into which longer passages are cut in use.
+        overlap: Words that a window shares with the one before.
+        rules: What exact match and F1 are: "squad" compares words, "cmrc" characters.
+        valid_share: The share of the training data, whole articles, that chooses the weights
+            where `fit` is given no `valid`.
+        training: Settings of the loop.
+        options: Settings of the architecture.
+
+    Examples:
+        >>> from seqloom.data.examples import Answer, Question
+        >>> passage = "Ada was born in London. Max was born in Rome."
+        >>> asked = [Question("1", passage, "Where was Ada born?", (Answer("London", 16),)),
+        ...     Question("2", passage, "Where was Max born?", (Answer("Rome", 40),))]
+        >>> model = Reader("bidaf", hidden_size=16, valid_share=0, min_count=1, dropout=0.0,
+        ...     training={"epochs": 30, "averaging": "none", "device": "cpu",
+        ...     "schedule": {"warmup": 0}, "optimizer": {"rate": 0.02}})
+        >>> answer = model.fit(asked).answer(passage, "Where was Max born?")
+        >>> answer.text, passage[answer.start : answer.end]
+        ('Rome', 'Rome')
+    """
+
+    task: ClassVar[str] = "answer"
+    settings: ClassVar[tuple[str, ...]] = (
+        "text",
+        "cut_words",
+        "min_count",
+        "vectors",
+        "tune_vectors",
+        "unseen_vectors",
+        "max_length",
+        "max_words",
+        "window",
+        "overlap",
+        "rules",
+        "valid_share",
+        "training",
+    )
+    text: TextConfig | Mapping[str, Any] | None
+    cut_words: bool
+    min_count: int
+    vectors: VectorSource | None
+    tune_vectors: bool
+    unseen_vectors: bool
+    max_length: int
+    max_words: int
+    window: int
+    overlap: int
+    rules: Rules
+    valid_share: float
+    words_: ReaderVocabulary
+    splitter_: WordSplitter
+
+    def __init__(
+        self,
+        arch: str = "bidaf",
+        *,
+        text: TextConfig | Mapping[str, Any] | None = None,
+        cut_words: bool = True,
+        min_count: int = 10,
+        vectors: VectorSource | None = None,
+        tune_vectors: bool = False,
+        unseen_vectors: bool = True,
+        max_length: int = 400,
+        max_words: int = 20,
+        window: int = 400,
+        overlap: int = 100,
+        rules: Rules = "squad",
+        valid_share: float = 0.05,
+        training: TrainConfig | Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            arch,
+            options,
+            text=text,
+            cut_words=cut_words,
+            min_count=min_count,
+            vectors=vectors,
+            tune_vectors=tune_vectors,
+            unseen_vectors=unseen_vectors,
+            max_length=max_length,
+            max_words=max_words,
+            window=window,
+            overlap=overlap,
+            rules=rules,
+            valid_share=valid_share,
+            training=training,
+        )
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803 (scikit-learn's name)
+        valid: Any = None,
+        out: str | PathLike[str] | None = None,
+        *,
+        resume: bool = False,
+        callbacks: Callbacks = (),
+    ) -> Self:
+        """Learn from questions with answers. Progress is shown where there is an `out`.
+
+        Training questions whose answer is not made of whole words learn the words it touches;
+        `provenance_["misaligned"]` counts them and `misaligned` lists them.
+
+        Args:
+            X: A file in SQuAD's JSON, "NAME:SPLIT", several of these with "+" between them, or
+                `Question` examples.
+            valid: What chooses the weights; by default a share of the training data.
+            out: A directory for checkpoints and, at the end, the model.
+            resume: Whether to go on with an interrupted run in `out`.
+            callbacks: Told how it goes; see `seqloom.training`.
+        """
+        self._check_settings()
+        with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
+            splitter = self._make_splitter()
+            train = read_all(X, splitter, "training")
+            if valid is None:
+                # Which articles choose is the same for all seeds, so that runs can be compared.
+                train, checked = set_apart(train, self.valid_share, 0)
+            else:
+                checked = read_all(valid, splitter, "validation")
+            run = settings.with_data(self.training, is_checked=checked is not None)
+            fitted = learn_to_read(self, train, checked, run)
+            self.model_, self.words_, self.metrics_, history = fitted
+            self.splitter_ = splitter
+            self.provenance_ = origin(X, valid, run.training, questions=len(train), **history)
+        return self
+
+    def _check_settings(self) -> None:
+        """Refuse what can be refused before any data is read."""
+        self.build_config(vocab_size=8, char_vocab_size=0)
+        if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
+            raise ConfigError(f"valid_share must lie in [0, 1), got {self.valid_share!r}")
+        for name in ("min_count", "max_length", "max_words", "window"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.overlap < self.window:
+            raise ConfigError(
+                f"overlap must lie between 0 and the window of {self.window}, got {self.overlap}"
+            )
+        if self.rules not in RULES:
+            raise ConfigError(one_of("rules", self.rules, RULES))
+        if self.tune_vectors and self.vectors is None:
+            raise ConfigError("tune_vectors=True trains given vectors, got vectors=None")
+
+    def sets(self, option: str) -> bool:
+        """Whether the user chose an option of the architecture."""
+        return option in self._options
+
+    @property
+    def reads_spelling(self) -> bool:
+        """Whether the characters of words are read; where words are characters, they are not."""
+        params = {**self.get_params(), **self.architecture.preset}
+        return params["characters"] != "none" and self._text_config().unit != "character"
+
+    def _text_config(self) -> TextConfig:
+        if isinstance(self.text, TextConfig):
+            return self.text
+        return from_dict(TextConfig, self.text or {"language": "en"}, where="text")
+
+    def _make_splitter(self) -> WordSplitter:
+        return WordSplitter(TextPipeline(self._text_config()), cut=self.cut_words)
+
+    # -- use -------------------------------------------------------------------------------------
+
+    def answer(
+        self,
+        passages: str | Sequence[str],
+        question: str,
+        *,
+        threshold: float = 0.0,
+        window: int | None = None,
+    ) -> FoundAnswer:
+        """Return the answer to a question.
+
+        Args:
+            passages: The passage, or several that are searched together. Long ones are read in
+                overlapping windows.
+            question: The question.
+            threshold: An answer less probable than this is not given; the answer is "" then.
+            window: Words of a window, other than the reader's own.
+        """
+        return self.answer_all([(passages, question)], threshold=threshold, window=window)[0][0]
+
+    def answer_all(
+        self,
+        asked: Sequence[tuple[str | Sequence[str], str]],
+        *,
+        top: int = 1,
+        threshold: float = 0.0,
+        window: int | None = None,
+    ) -> list[list[FoundAnswer]]:
+        """Return the best answers to many questions, the best first; all at once takes less time.
+
+        Args:
+            asked: (passage or passages, question) each.
+            top: How many answers each, at most.
+            threshold: As for `answer`.
+            window: As for `answer`.
+        """
+        self.require_fitted()
+        if top < 1:
+            raise ConfigError(f"top must be at least 1, got {top}")
+        if not 0 <= threshold <= 1:
+            raise ConfigError(f"threshold must lie in [0, 1], got {threshold}")
+        given = [([p] if isinstance(p, str) else list(p), question) for p, question in asked]
+        size = self.window if window is None else window
+        if size < 1:
+            raise ConfigError(f"window must be at least 1, got {size}")
+        return answer_questions(self, given, top=top, threshold=threshold, window=size)
+
+    def attention(self, passage: str, question: str) -> AttentionMap:
+        """Return which words of a question each word of a passage looked at."""
+        self.require_fitted()
+        return look(self, passage, question)
+
+    def predict(self, X: Any) -> dict[str, str]:  # noqa: N803
+        """Return the answer to each question of a data set, by its id."""
+        return self._predict(self._read(X))
+
+    def _read(self, data: Any) -> ReadQuestions:
+        self.require_fitted()
+        return read_all(data, self.splitter_, "evaluation")
+
+    def _predict(self, data: ReadQuestions) -> dict[str, str]:
+        from seqloom.tasks.reader_training import Checked
+
+        return Checked(self, data, self.words_).predictions(self.model_)
+
+    def evaluate(self, data: Any) -> dict[str, float]:
+        """Return how well questions are answered, by the official rules.
+
+        Args:
+            data: As `fit` takes it. Every passage is read whole.
+
+        Returns:
+            `exact` and `f1` from 0 to 100 over all `questions`; `aligned`, the share of answers
+            that are made of whole words.
+        """
+        given = self._read(data)
+        answers = {each.id: [a.text for a in each.answers] for each in given.examples}
+        found = score_answers(self._predict(given), answers, self.rules)
+        found.pop("unanswered")
+        return {**found, "aligned": 1 - len(given.misaligned) / len(given)}
+
+    def score(self, X: Any) -> float:  # noqa: N803
+        """Return the F1, from 0 to 100."""
+        return self.evaluate(X)["f1"]
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the weights by name, with their shapes."""
+        self.require_fitted()
+        return tensor_shapes(self.model_)
+
+    def save(self, directory: str | PathLike[str]) -> Path:
+        """Write a model directory."""
+        self.require_fitted()
+        known = self.words_
+        header = ModelHeader(
+            task=self.task,
+            architecture=self.arch,
+            config=to_dict(self.model_.config),
+            settings={
+                "text": to_dict(self.splitter_.pipeline.config),
+                **{name: getattr(self, name) for name in STORED},
+            },
+            metrics=self.metrics_,
+            provenance=self.provenance_,
+        )
+        files = {VOCABULARY: known.words.to_dict()}
+        if known.characters is not None:
+            files[CHARACTERS] = known.characters.to_dict()
+        return write_model(directory, header, self.model_.state_dict(), files)
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> Self:
+        """Build the reader a directory describes."""
+        settings, place = stored.header.settings, stored.place
+        text = from_dict(TextConfig, settings["text"])
+        given = {name: settings[name] for name in STORED}
+        model = cls(stored.header.architecture, text=text, **given)
+        model.splitter_ = model._make_splitter()
+        characters = place / CHARACTERS
+        model.words_ = ReaderVocabulary(
+            Vocabulary.load(place / VOCABULARY),
+            Vocabulary.load(characters) if characters.exists() else None,
+        )
+        model._restore(stored)
+        return model
+
+
+def misaligned(data: Any, reader: Reader | None = None) -> list[Any]:
+    """Return the questions whose answer does not begin and end with a reader's words.
+
+    Args:
+        data: As `Reader.fit` takes it.
+        reader: Whose words; by default those of a new English reader.
+    """
+    splitter = (reader or Reader())._make_splitter()
+    return read_all(data, splitter, "training").misaligned

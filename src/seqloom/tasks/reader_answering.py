@@ -1,0 +1,97 @@
+"""Answers in use: windows of long passages, several passages, attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from seqloom.errors import InputError
+from seqloom.models.reader_parts import SpanOutput
+from seqloom.tasks.reader_data import encode_texts, encode_windows, reader_input
+from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
+from seqloom.tasks.reader_spans import find_spans, merge_windows
+from seqloom.tasks.reader_text import Words
+
+if TYPE_CHECKING:
+    from seqloom.tasks.reader import Reader
+
+
+def answer_questions(
+    reader: Reader,
+    asked: Sequence[tuple[Sequence[str], str]],
+    *,
+    top: int,
+    threshold: float,
+    window: int,
+) -> list[list[FoundAnswer]]:
+    """Return the best answers to each question.
+
+    Args:
+        reader: The reader.
+        asked: (passages, question) each.
+        top: How many answers.
+        threshold: The least probability of one.
+        window: Words of a window.
+    """
+    places: dict[str, int] = {}
+    passages: list[Words] = []
+    questions, pairs, owners, own = [], [], [], []
+    for number, (texts, question) in enumerate(asked):
+        if not texts:
+            raise InputError(f"question {number + 1} must come with a passage, got none")
+        questions.append(_words(reader, question, f"question {number + 1}").words)
+        for place, text in enumerate(texts):
+            if text not in places:
+                places[text] = len(passages)
+                passages.append(_words(reader, text, f"passage {place + 1}"))
+            pairs.append((places[text], number))
+            owners.append(number)
+            own.append(place)
+    texts_read = [each.words for each in passages]
+    encoded = encode_texts(texts_read, questions, reader.words_)
+    data, pair_of = encode_windows(encoded, pairs, window, min(reader.overlap, window - 1))
+    found = find_spans(reader.model_, data, reader.max_words, top)
+    owner_of = np.array(owners)[pair_of]
+    order = np.argsort(owner_of, kind="stable")
+    edges = np.searchsorted(owner_of[order], np.arange(len(asked) + 1))
+    answers = []
+    for number, (texts, _) in enumerate(asked):
+        rows = order[edges[number] : edges[number + 1]]
+        given: dict[int, int] = {}
+        for row in rows.tolist():
+            given.setdefault(int(data.which[row]), own[pair_of[row]])
+        best = []
+        for candidate in merge_windows(data, found, rows, top):
+            if candidate.probability < threshold:
+                continue
+            spans = passages[candidate.passage].spans
+            start, end = spans[candidate.first][0], spans[candidate.last][1]
+            place = given[candidate.passage]
+            best.append(
+                FoundAnswer(texts[place][start:end], start, end, candidate.probability, place)
+            )
+        answers.append(best or [FoundAnswer("", 0, 0, 0.0)])
+    return answers
+
+
+def look(reader: Reader, passage: str, question: str) -> AttentionMap:
+    """Return which words of a question each word of a passage looked at."""
+    read, asked = _words(reader, passage, "passage"), _words(reader, question, "question")
+    data, _ = encode_windows(encode_texts([read.words], [asked.words], reader.words_), [(0, 0)])
+    batch = data.batch(np.zeros(1, np.int64)).tensors(next(reader.model_.parameters()).device)
+    with torch.no_grad():
+        output: SpanOutput = reader.model_(reader_input(batch))
+    weights = output.attention[0].double().cpu().numpy()
+    return AttentionMap(tuple(read.words), tuple(asked.words), weights)
+
+
+def _words(reader: Reader, text: str, name: str) -> Words:
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be a text, got {type(text).__name__}")
+    found = reader.splitter_(text)
+    if not found.words:
+        raise InputError(f"{name} must have at least one word, got {text[:40]!r}")
+    return found

@@ -1,0 +1,187 @@
+"""Passages and questions as numbers: windows of passages, batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from seqloom.data.batches import Batch, Padded
+from seqloom.data.ragged import Ragged
+from seqloom.models.reader_parts import ReaderInput
+from seqloom.tasks.reader_text import ReadQuestions
+from seqloom.tasks.reader_words import ReaderVocabulary, WordTable
+
+
+class EncodedTexts(NamedTuple):
+    """Passages and questions as numbers.
+
+    Args:
+        passages: The words of each passage, by their places in `words`.
+        questions: The words of each question.
+        words: The ids of the different words.
+        spellings: Their characters (W, C) and how many, if they are read.
+    """
+
+    passages: Ragged
+    questions: Ragged
+    words: NDArray[np.int32]
+    spellings: tuple[NDArray[np.int32], NDArray[np.int64]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class PassageQuestions:
+    """Questions with a stretch of a passage each, as a reader reads them.
+
+    Args:
+        texts: The passages and the questions.
+        which: The passage of each example.
+        asked: The question of each example.
+        first: The first word of the passage that an example reads.
+        sizes: How many words it reads.
+        spans: The first and last word (N, 2) of the answers, counted from `first`.
+    """
+
+    texts: EncodedTexts
+    which: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    first: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    spans: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def lengths(self, index: ArrayLike) -> NDArray[np.int64]:
+        """(B, 2), the words of passages and of questions at these places."""
+        places = np.asarray(index, np.int64)
+        questions = self.texts.questions.lengths(self.asked[places])
+        return np.stack([self.sizes[places], questions], axis=1)
+
+    def batch(self, index: NDArray[np.int64]) -> Batch:
+        """Return the examples at these places as one padded batch."""
+        passages, questions, words, spellings = self.texts
+        asked, question_lengths = questions.pad(self.asked[index], fill=-1)
+        lengths = self.sizes[index]
+        begins = passages.offsets[self.which[index]] + self.first[index]
+        passage = np.full((len(index), int(lengths.max())), -1, np.int32)
+        for row, begin, length in zip(passage, begins, lengths, strict=True):
+            row[:length] = passages.flat[begin : begin + length]
+        used, places = _distinct(np.concatenate([passage.ravel(), asked.ravel()]), len(words))
+        values: dict[str, NDArray[Any]] = {"words": words[used]}
+        if spellings is not None:
+            counts = spellings[1][used]
+            values["spellings"] = spellings[0][used][:, : int(counts.max())]
+            values["spelling_lengths"] = counts
+        if self.spans is not None:
+            values["spans"] = self.spans[index]
+        sequences = {
+            "passage": Padded(places[: passage.size].reshape(passage.shape), lengths),
+            "question": Padded(places[passage.size :].reshape(asked.shape), question_lengths),
+        }
+        return Batch(index, sequences, values)
+
+
+def _distinct(items: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The different items, and the place of each among them; -1 is padding and gets place 0."""
+    seen = np.zeros(count + 1, bool)  # the last is padding
+    seen[items] = True
+    used = np.flatnonzero(seen[:-1])
+    places = np.zeros(count + 1, np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    return used, places[items]
+
+
+def reader_input(batch: Batch) -> ReaderInput:
+    """Return a batch of tensors as a model takes it."""
+    passage, question = batch["passage"], batch["question"]
+    return ReaderInput(
+        passage.values,
+        passage.lengths,
+        question.values,
+        question.lengths,
+        batch.values["words"],
+        batch.values.get("spellings"),
+        batch.values.get("spelling_lengths"),
+    )
+
+
+def encode_training(
+    data: ReadQuestions, known: ReaderVocabulary, max_length: int
+) -> tuple[PassageQuestions, int]:
+    """Return training questions as numbers, and how many were left out.
+
+    Of a passage longer than `max_length` words the stretch around the answer is read. Questions
+    without an answer that words can be found for are left out.
+
+    Args:
+        data: The questions as words.
+        known: What the reader knows of words.
+        max_length: Words of a passage that are read.
+    """
+    texts = encode_texts(data.passages_words(), data.questions, known)
+    spans = np.array(data.spans, np.int64).reshape(-1, 2)
+    kept = np.flatnonzero((spans[:, 0] >= 0) & (spans[:, 1] - spans[:, 0] < max_length))
+    which, spans = np.array(data.which, np.int64)[kept], spans[kept]
+    sizes = texts.passages.lengths(which)
+    middle = (spans.sum(axis=1) - max_length) // 2
+    first = np.where(sizes > max_length, np.clip(middle, 0, sizes - max_length), 0)
+    sizes = np.minimum(sizes, max_length)
+    found = PassageQuestions(texts, which, kept, first, sizes, spans - first[:, None])
+    return found, len(data) - len(kept)
+
+
+def encode_windows(
+    texts: EncodedTexts,
+    pairs: Sequence[tuple[int, int]],
+    window: int | None = None,
+    overlap: int = 0,
+) -> tuple[PassageQuestions, NDArray[np.int64]]:
+    """Return pairs of a passage and a question, long passages as windows.
+
+    Args:
+        texts: The passages and the questions.
+        pairs: (passage, question) of each pair.
+        window: Words of a window; None reads every passage whole.
+        overlap: Words that a window shares with the one before it.
+
+    Returns:
+        The windows, and the pair that each belongs to.
+    """
+    lengths = texts.passages.lengths()
+    rows = [
+        (passage, question, begin, end - begin, number)
+        for number, (passage, question) in enumerate(pairs)
+        for begin, end in cut_windows(int(lengths[passage]), window, overlap)
+    ]
+    which, asked, first, sizes, owners = np.array(rows, np.int64).reshape(-1, 5).T
+    return PassageQuestions(texts, which, asked, first, sizes), owners
+
+
+def cut_windows(length: int, window: int | None, overlap: int) -> list[tuple[int, int]]:
+    """Return where the windows of a passage begin and end; each overlaps with the one before.
+
+    >>> cut_windows(10, 4, 1), cut_windows(4, 4, 1)
+    ([(0, 4), (3, 7), (6, 10)], [(0, 4)])
+    """
+    if window is None or length <= window:
+        return [(0, length)]
+    step = window - overlap
+    starts = [*range(0, length - window, step), length - window]
+    return [(start, start + window) for start in starts]
+
+
+def encode_texts(
+    passages: Sequence[Sequence[str]], questions: Sequence[Sequence[str]], known: ReaderVocabulary
+) -> EncodedTexts:
+    """Return passages and questions as numbers; each different word is looked up once."""
+    table = WordTable(known)
+    return EncodedTexts(
+        Ragged.of([table.number(words) for words in passages], np.int32),
+        Ragged.of([table.number(words) for words in questions], np.int32),
+        table.ids(),
+        table.spellings(),
+    )

@@ -1,0 +1,104 @@
+"""The best spans of what a reader says, and of all windows of a question."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from seqloom.models.reader_parts import SpanOutput, best_spans
+from seqloom.tasks.reader_data import PassageQuestions, reader_input
+from seqloom.tasks.supervised_objective import parts_by_length
+
+PART = 1 << 13  # words of passages read at once on a processor
+DEVICE_PART = 1 << 15  # and on a card
+
+
+class FoundSpans(NamedTuple):
+    """The best spans of all windows, as arrays.
+
+    Args:
+        scores: (N, K), as `Spans` has them.
+        first: (N, K), from the beginning of the window.
+        last: (N, K).
+        norms: (N, 2), the logarithms of the sums that make probabilities of the scores of
+            beginnings and of ends.
+    """
+
+    scores: NDArray[np.float64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    norms: NDArray[np.float64]
+
+
+def find_spans(model: nn.Module, data: PassageQuestions, max_words: int, k: int = 1) -> FoundSpans:
+    """Return the best spans of each window, in order; memory does not grow with their number."""
+    device = next(model.parameters()).device
+    n = len(data)
+    scores = np.full((n, k), -np.inf)
+    first, last = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
+    norms = np.zeros((n, 2))
+    items = PART if device.type == "cpu" else DEVICE_PART
+    for index in parts_by_length(data.sizes, items):
+        with torch.no_grad():
+            output: SpanOutput = model(reader_input(data.batch(index).tensors(device)))
+            found = best_spans(output.start, output.end, max_words, k)
+            sums = torch.stack([output.start.logsumexp(1), output.end.logsumexp(1)], dim=1)
+        width = found.scores.shape[1]
+        scores[index, :width] = found.scores.double().cpu().numpy()
+        first[index, :width] = found.first.cpu().numpy()
+        last[index, :width] = found.last.cpu().numpy()
+        norms[index] = sums.double().cpu().numpy()
+    return FoundSpans(scores, first, last, norms)
+
+
+class Candidate(NamedTuple):
+    """A span of a passage.
+
+    Args:
+        passage: The passage, by its place.
+        first: Its first word.
+        last: Its last word.
+        probability: Of its beginning times of its end, among all words of all windows.
+    """
+
+    passage: int
+    first: int
+    last: int
+    probability: float
+
+
+def merge_windows(
+    data: PassageQuestions, found: FoundSpans, rows: NDArray[np.int64], k: int
+) -> list[Candidate]:
+    """Return the best different spans of the windows of one question, the best first.
+
+    Scores of all windows are compared as they are; what makes probabilities of them is summed over
+    all windows.
+
+    Args:
+        data: The windows.
+        found: Their spans.
+        rows: Which of the windows belong to the question.
+        k: How many spans.
+    """
+    norm = np.logaddexp.reduce(found.norms[rows], axis=0).sum()
+    order = np.argsort(-found.scores[rows].ravel(), kind="stable")
+    width = found.scores.shape[1]
+    seen: dict[tuple[int, int, int], float] = {}
+    for flat in order.tolist():
+        row, column = rows[flat // width], flat % width
+        score = found.scores[row, column]
+        if len(seen) == k or score == -np.inf:
+            break
+        begin = int(data.first[row])
+        key = (
+            int(data.which[row]),
+            begin + int(found.first[row, column]),
+            begin + int(found.last[row, column]),
+        )
+        seen.setdefault(key, float(np.exp(score - norm)))
+    return [Candidate(*key, probability) for key, probability in seen.items()]

@@ -1,0 +1,165 @@
+"""Training a reader: words, windows and a network, and what it is chosen by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from seqloom.architectures import load_model_class
+from seqloom.config import to_dict
+from seqloom.errors import InputError
+from seqloom.metrics.reading import score_answers
+from seqloom.tasks.fitting import RunSettings, run_objective
+from seqloom.tasks.pretrained import open_vectors
+from seqloom.tasks.reader_data import encode_texts, encode_training, encode_windows
+from seqloom.tasks.reader_objective import ReadingObjective
+from seqloom.tasks.reader_spans import find_spans
+from seqloom.tasks.reader_text import ReadQuestions
+from seqloom.tasks.reader_words import ReaderVocabulary
+from seqloom.tasks.relation_words import begin_with, finish
+from seqloom.tasks.unseen_words import extend_words
+
+if TYPE_CHECKING:
+    from seqloom.tasks.reader import Reader
+
+
+class FittedReader(NamedTuple):
+    """What training gives.
+
+    Args:
+        model: The network, on the CPU.
+        known: What it knows of words.
+        metrics: What it reached.
+        history: How it went.
+    """
+
+    model: Any
+    known: ReaderVocabulary
+    metrics: dict[str, Any]
+    history: dict[str, Any]
+
+
+def set_apart(
+    whole: ReadQuestions, share: float, seed: int
+) -> tuple[ReadQuestions, ReadQuestions | None]:
+    """Return what to learn from and what to choose on: other articles, the same for one seed.
+
+    Where questions have no article, passages are told apart.
+    """
+    groups = [each.title or each.passage for each in whole.examples]
+    names = sorted(set(groups))
+    order = np.random.default_rng([seed, 1]).permutation(len(names))
+    wanted, chosen = share * len(whole), set()
+    sizes: dict[str, int] = {}
+    for group in groups:
+        sizes[group] = sizes.get(group, 0) + 1
+    taken = 0
+    for place in order.tolist():
+        if taken + sizes[names[place]] > wanted * 1.1:
+            continue
+        chosen.add(names[place])
+        taken += sizes[names[place]]
+        if taken >= wanted:
+            break
+    if not chosen or len(chosen) == len(names):
+        return whole, None
+    inside = [i for i, group in enumerate(groups) if group not in chosen]
+    outside = [i for i, group in enumerate(groups) if group in chosen]
+    return whole.part(inside), whole.part(outside)
+
+
+class Checked:
+    """Questions with answers to measure a reader on, every passage read whole.
+
+    Args:
+        owner: The reader.
+        data: The questions.
+        known: What it knows of words.
+    """
+
+    def __init__(self, owner: Reader, data: ReadQuestions, known: ReaderVocabulary) -> None:
+        self.owner, self.data = owner, data
+        pairs = [(passage, question) for question, passage in enumerate(data.which)]
+        texts = encode_texts(data.passages_words(), data.questions, known)
+        self.encoded = encode_windows(texts, pairs)[0]
+        self.answers = {each.id: [answer.text for answer in each.answers] for each in data.examples}
+
+    def predictions(self, model: nn.Module) -> dict[str, str]:
+        """The best answer to each question, by its id."""
+        found = find_spans(model, self.encoded, self.owner.max_words)
+        answers = {}
+        for i, example in enumerate(self.data.examples):
+            spans = self.data.passages[self.data.which[i]].spans
+            begin, end = spans[found.first[i, 0]][0], spans[found.last[i, 0]][1]
+            answers[example.id] = example.passage[begin:end]
+        return answers
+
+    def measure(self, model: nn.Module) -> dict[str, float]:
+        """Exact match and F1 by the official rules, over all questions."""
+        scores = score_answers(self.predictions(model), self.answers, self.owner.rules)
+        return {"exact": scores["exact"], "f1": scores["f1"]}
+
+
+def learn_to_read(
+    owner: Reader, train: ReadQuestions, valid: ReadQuestions | None, run: RunSettings
+) -> FittedReader:
+    """Train a new network; it ends with the weights that are best on `valid`.
+
+    Args:
+        owner: Whose settings count; it is not changed.
+        train: The training data.
+        valid: The validation data, if there is any.
+        run: The settings of the loop and where it runs.
+    """
+    vectors = None if owner.vectors is None else open_vectors(owner.vectors)
+    known = ReaderVocabulary.learn(
+        [*train.texts()],
+        min_count=owner.min_count,
+        vectors=vectors,
+        others=() if valid is None else valid.texts(),
+        characters=owner.reads_spelling,
+    )
+    encoded, left_out = encode_training(train, known, owner.max_length)
+    if not len(encoded):
+        raise InputError("the training data must have answers to learn from, got none")
+    sizes: dict[str, Any] = {
+        "vocab_size": len(known.words),
+        "char_vocab_size": len(known.characters) if known.characters else 0,
+    }
+    if vectors is not None and not owner.sets("embed_size"):
+        sizes["embed_size"] = vectors.size
+    config = owner.build_config(**sizes)
+    training = run.training
+    history: dict[str, Any] = {
+        "misaligned": len(train.misaligned),
+        "left_out": left_out,
+        "words": len(known.words),
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        model = load_model_class(owner.architecture)(config)
+        if vectors is not None:
+            history["words_with_vectors"] = begin_with(
+                model, known.words, vectors, tuned=owner.tune_vectors, seed=training.seed
+            )
+        checked = None if valid is None else Checked(owner, valid, known)
+        objective = ReadingObjective(
+            encoded,
+            (lambda _: {}) if checked is None else checked.measure,
+            replace(training.batch, seed=training.batch.seed + training.seed),
+        )
+        facts = {
+            "model": to_dict(config),
+            "questions": len(encoded),
+            "vocabulary": known.words.hash,
+        }
+        learned = run_objective(model, objective, replace(run, facts=facts))
+    finish(model)
+    if vectors is not None and owner.unseen_vectors:
+        known.words = extend_words(model, known.words, vectors)
+    model.eval()
+    return FittedReader(model, known, learned.metrics, {**history, **learned.history})
