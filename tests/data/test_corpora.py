@@ -133,3 +133,10 @@ def test_scored_pairs(write):
     assert row.fields == {"first": "old", "second": "new", "score": 1.58}
     with pytest.raises(DataError, match="two words and a number, got 'old new'"):
         list(corpora.read_scored_pairs(write("old new\n")))
+
+
+def test_sentences_of_wikitext_without_unknown_words(tmp_path):
+    path = tmp_path / "wiki.txt"
+    path.write_text(" = Head = \n\n A state @-@ run bank . He <unk> it . It rained .\n")
+    found = [text.text for text in corpora.read_wikitext(path, known=True)]
+    assert found == ["= Head =", "A state-run bank .", "It rained ."]

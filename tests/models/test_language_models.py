@@ -12,6 +12,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from test_attention_models import CASES as ATTENTION_CASES
+from test_elmo import CASES as ELMO_CASES
 from torch import nn
 from torch.testing import assert_close
 
@@ -279,7 +280,7 @@ def test_contract(case, contract, tmp_path):
 
 
 def test_every_language_model_of_the_table_has_a_case():
-    cases = {False: [*CASES, *ATTENTION_CASES], True: COUNTED}
+    cases = {False: [*CASES, *ATTENTION_CASES, *ELMO_CASES], True: COUNTED}
     for entry in architectures("lm"):
         if entry.reads == "text":  # those of trees: tests/grammar
             assert entry.name in {case.arch for case in cases[entry.is_counted]}

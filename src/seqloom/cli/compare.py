@@ -124,7 +124,9 @@ def _open(
             continue
         note(f"fitting {name} to {plan.data.train}")
         folder = None if place is None else place / name.replace("/", "_")
-        opened[name] = plan.estimator().fit(plan.data.train, valid=plan.data.valid, out=folder)
+        (text,) = plan.data.open(plan.task, plan.data.train)
+        chosen = plan.data.valid and plan.data.open(plan.task, plan.data.valid)[0]
+        opened[name] = plan.estimator().fit(text, valid=chosen, out=folder)
     return opened
 
 

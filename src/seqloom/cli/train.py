@@ -89,7 +89,7 @@ def reproduce(
         _fit(model, plan, place, resume=resume)
         row: dict[str, Any] = {"recipe": Path(recipe).stem, "seed": seed, **model.metrics_}
         if plan.data.test is not None:
-            tested = _evaluate(model, plan.data.test, plan.data.fields)
+            tested = model.evaluate(*plan.data.open(model.task, plan.data.test))
             row |= {f"test_{name}": value for name, value in tested.items()}
         if plan.target is not None:
             row["to reach"] = plan.target.value
@@ -129,18 +129,9 @@ def _plan(
 
 
 def _fit(model: Any, plan: Any, out: Path | None, *, resume: bool) -> None:
-    from seqloom.tasks.recipe import open_data
-
-    train = open_data(plan.task, plan.data.train, plan.data.fields)
+    train = plan.data.open(plan.task, plan.data.train)
     valid: Any = None
     if plan.data.valid is not None:
-        opened = open_data(plan.task, plan.data.valid, plan.data.fields)
+        opened = plan.data.open(plan.task, plan.data.valid)
         valid = opened if len(opened) > 1 else opened[0]
     model.fit(*train, valid=valid, out=out, resume=resume)
-
-
-def _evaluate(model: Any, data: str, fields: dict[str, Any]) -> dict[str, float]:
-    from seqloom.tasks.recipe import open_data
-
-    found: dict[str, float] = model.evaluate(*open_data(model.task, data, fields))
-    return found

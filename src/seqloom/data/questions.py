@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from os import fspath
 from typing import TypeVar
 
-from seqloom.data.examples import Answer, Question
+from seqloom.data.examples import Answer, Question, Text
 from seqloom.data.json_values import parse_json
 from seqloom.data.problems import OnError, Problems, Records, shown
 from seqloom.data.sources import read_whole
@@ -51,6 +51,19 @@ def read_questions(path: Source, *, on_error: OnError = "raise") -> Records[Ques
             else:
                 seen.add(question.id)
                 yield question
+
+    return Records(read, fspath(path), on_error)
+
+
+def read_passages(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
+    """Read the passages of a SQuAD file as texts, each once, in the order of the file."""
+
+    def read(problems: Problems) -> Iterator[Text]:
+        seen: set[str] = set()
+        for _, passage, _ in _entries(parse_json(read_whole(path), path), path, problems):
+            if passage not in seen:
+                seen.add(passage)
+                yield Text(passage)
 
     return Records(read, fspath(path), on_error)
 

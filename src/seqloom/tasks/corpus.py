@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,9 +16,38 @@ from seqloom.data.prepare import prepare
 from seqloom.data.prepared import HEADER, PrepareConfig, PreparedData
 from seqloom.errors import DataError
 from seqloom.files import Source
+from seqloom.text.sentences import split_sentences
 from seqloom.text.vocabulary import Vocabulary
 
-TextSource = Source | PreparedData | Iterable[str] | Iterable[Text]
+
+class TextSources:
+    """Several sources one after the other, read anew each time.
+
+    Args:
+        sources: Files, or "NAME:SPLIT" of named data sets.
+        sentences: Whether their texts are cut into sentences, each of which is a text then.
+        language: Of the sentences: "en", "zh" or "auto".
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], *, sentences: bool = False, language: str = "auto"
+    ) -> None:
+        self.sources, self.sentences, self.language = tuple(sources), sentences, language
+
+    def __iter__(self) -> Iterator[Text]:
+        for source in self.sources:
+            for example in text_examples(source):
+                if not self.sentences:
+                    yield example
+                    continue
+                for sentence in split_sentences(example.text, self.language):
+                    yield Text(sentence.text)
+
+    def __str__(self) -> str:
+        return ", ".join(fspath(source) for source in self.sources)
+
+
+TextSource = Source | PreparedData | TextSources | Iterable[str] | Iterable[Text]
 """A file, "NAME:SPLIT", a prepared directory, or texts."""
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from seqloom.architectures import COMPOSITES, Architecture, import_place
 from seqloom.data.prepared import PrepareConfig, PreparedData
-from seqloom.tasks.corpus import TextSource, prepared_text
+from seqloom.tasks.corpus import TextSource, TextSources, prepared_text
 from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.reversal import turned
 from seqloom.text.pipeline import TextPipeline
@@ -187,11 +187,20 @@ class FillsBlanks(Protocol):
         """The log-probability of every id (V,) between two sides of a sentence."""
 
 
+@runtime_checkable
+class ReadsBack(Protocol):
+    """An engine that is a language model of the other direction too."""
+
+    def backward_loss(self, ids: Ids) -> tuple[float, int]:
+        """As `loss`, of a text whose sentences are turned around."""
+
+
 def origin(source: Any) -> str | None:
     """Where a text came from, for a model's provenance."""
     if source is None:
         return None
-    return str(source) if isinstance(source, (str, PathLike)) else "given in Python"
+    known = isinstance(source, (str, PathLike, TextSources))
+    return str(source) if known else "given in Python"
 
 
 def engine_class(architecture: Architecture) -> type[LanguageEngine]:

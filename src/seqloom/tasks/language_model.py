@@ -50,7 +50,8 @@ class LanguageModel(Estimator):
 
     Args:
         arch: "ngram", "nnlm", "rnn", "lstm", "gru", "peephole", "recurrent" with any `cell`,
-            "attention", "cnn" or "transformer"; `objective="masked"` of the last restores words.
+            "attention", "cnn", "elmo" or "transformer"; `objective="masked"` of the last restores
+            words.
         text: How text becomes words: a `TextConfig` or the part of one that differs.
         vocabulary: `min_count` and `max_size` of the vocabulary.
         window: Tokens a step of truncated back-propagation through time.
@@ -190,7 +191,8 @@ class LanguageModel(Estimator):
         Returns:
             `perplexity`, `loss` (nats a token), `tokens`, and `unknown`, the share of tokens
             that are unknown words; of a text that is not prepared, `word_perplexity` and
-            `bits_per_character` too. Of a masked model, `pseudo_perplexity` in place of the three.
+            `bits_per_character` too. Of a masked model, `pseudo_perplexity` in place of the three;
+            of one of two directions, these of the forward one, and `backward_perplexity`.
         """
         self.require_fitted()
         return evaluated(self.engine_, self.reader, data, words)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqloom.data.batches import Batch
@@ -15,6 +16,8 @@ from seqloom.data.windows import Windows
 from seqloom.errors import ConfigError
 from seqloom.metrics import perplexity
 from seqloom.nn.masking import lengths_to_mask
+from seqloom.text.spellings import SENTENCE_END, UNKNOWN, spell_words
+from seqloom.text.vocabulary import Vocabulary
 
 EVALUATION_LANES = 16  # while training; a model's own `evaluate` reads a text in one lane
 
@@ -22,14 +25,27 @@ EVALUATION_LANES = 16  # while training; a model's own `evaluate` reads a text i
 def inform_model(model: Any, data: PreparedData) -> None:
     """Tell a new model what it keeps of the training data.
 
-    Its output layer learns how often each word occurs, and a model that asks for it
-    (`set_unknown`) which word is the unknown one.
+    Its output layer learns how often each word occurs, and a model that asks for it which word is
+    the unknown one (`set_unknown`), or how each is spelled (`set_spellings`).
     """
     vocabulary = data.vocabularies["words"]
     counts = np.bincount(data.data.sequences["ids"].flat, minlength=len(vocabulary))
     model.output.set_counts(torch.from_numpy(counts))
     if vocabulary.specials.unk and hasattr(model, "set_unknown"):
         model.set_unknown(vocabulary[vocabulary.specials.unk])
+    if hasattr(model, "set_spellings"):
+        spelled = spell_vocabulary(vocabulary, model.config.max_characters)
+        model.set_spellings(torch.from_numpy(spelled))
+
+
+def spell_vocabulary(vocabulary: Vocabulary, size: int) -> NDArray[np.int16]:
+    """How each word is spelled (V, size); the special ones have symbols of their own."""
+    specials = vocabulary.specials
+    marks = dict.fromkeys(specials.names(), UNKNOWN)
+    marks |= dict.fromkeys([specials.bos, specials.eos], SENTENCE_END)
+    spelled = spell_words(list(vocabulary.words), size, marks)
+    more = np.repeat(spell_words([""], size), len(vocabulary) - len(spelled), axis=0)
+    return np.concatenate([spelled, more])
 
 
 class WindowLoss(NamedTuple):

@@ -11,7 +11,7 @@ from seqloom.data.examples import Text
 from seqloom.errors import DataError
 from seqloom.metrics import bits_per, perplexity
 from seqloom.tasks.corpus import TextSource, already_prepared, text_examples
-from seqloom.tasks.language_engine import FillsBlanks, Ids, LanguageEngine
+from seqloom.tasks.language_engine import FillsBlanks, Ids, LanguageEngine, ReadsBack
 from seqloom.tasks.reversal import turn
 from seqloom.text.pipeline import TextConfig, TextPipeline, Unit
 from seqloom.text.vocabulary import Vocabulary
@@ -105,6 +105,8 @@ def evaluated(
     name = "perplexity"
     if isinstance(engine, FillsBlanks):
         name, sizes = "pseudo_perplexity", {}
+    if isinstance(engine, ReadsBack):
+        sizes["backward_perplexity"] = perplexity(*engine.backward_loss(turn(ids, reader.end)))
     return {
         name: perplexity(loss, items),
         "loss": loss / items,

@@ -40,6 +40,7 @@ from seqloom.tasks.masked_language import MaskedLanguage
 from seqloom.tasks.masked_objective import MaskedObjective
 from seqloom.tasks.pretrained import embedding_matrix, put_vectors
 from seqloom.tasks.stored_network import StoredNetwork
+from seqloom.tasks.two_way_objective import BackwardView, TwoWayObjective
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -185,9 +186,27 @@ def is_masked(model: Any) -> bool:
     return getattr(model.config, "objective", "causal") == "masked"
 
 
+def is_two_way(model: Any) -> bool:
+    """Whether a network is two language models, one in each direction."""
+    return hasattr(model, "set_spellings")
+
+
+class TwoWayLanguage(NeuralLanguage):
+    """The engine of a network of two directions: the forward one, and the loss of the other."""
+
+    def backward_loss(self, ids: Ids) -> tuple[float, int]:
+        """The loss of the direction back, of a text whose sentences are turned around."""
+        windows = Windows(
+            ids, batch_size=1, window=EVALUATION_WINDOW, before=self.end, keep_rest=True
+        )
+        return stream_loss(BackwardView(self.model), windows)
+
+
 def engine_of(model: Any, vocabulary: Vocabulary) -> LanguageEngine:
     """The engine of a network, by what it is trained for."""
-    return (MaskedLanguage if is_masked(model) else NeuralLanguage)(model, vocabulary)
+    if is_masked(model):
+        return MaskedLanguage(model, vocabulary)
+    return (TwoWayLanguage if is_two_way(model) else NeuralLanguage)(model, vocabulary)
 
 
 def _check_settings(request: FitRequest, training: TrainConfig) -> None:
@@ -228,6 +247,8 @@ def _train(
         objective: Any
         if is_masked(model):
             objective = MaskedObjective(model, data, valid, **sizes)
+        elif is_two_way(model):
+            objective = TwoWayObjective(model, data, valid, **sizes)
         else:
             objective = LanguageModelObjective(model, data, valid, **sizes, seed=training.seed)
         result = train(
@@ -239,7 +260,8 @@ def _train(
             facts=facts,
             callbacks=request.callbacks,
         )
-    release_rows(model.embedding)
+    if request.vectors is not None:
+        release_rows(model.embedding)
     return model, result
 
 
@@ -247,6 +269,11 @@ def _begin_with_vectors(model: Any, vocabulary: Vocabulary, request: FitRequest,
     """Put the word vectors that were given into a network."""
     if request.vectors is None:
         return
+    if is_two_way(model):
+        raise ConfigError(
+            f"arch={request.architecture.name!r} makes word vectors of characters, got vectors; "
+            "leave vectors out"
+        )
     if getattr(model.config, "tied", False) and not request.tune_vectors:
         raise ConfigError(
             "tune_vectors=False keeps word vectors as they are, got tied=True, with which the "

@@ -17,6 +17,7 @@ from seqloom.data.prepared import Kind
 from seqloom.data.series import read_series
 from seqloom.data.vector_sequences import open_labeled_sequences
 from seqloom.errors import ConfigError, one_of
+from seqloom.tasks.corpus import TextSources
 from seqloom.tasks.estimator import merge
 from seqloom.tasks.loading import task_class
 from seqloom.tasks.relation_text import open_relations
@@ -27,16 +28,30 @@ class DataPlan:
     """Which data a recipe uses: files, or "NAME:SPLIT" of named data sets.
 
     Args:
-        train: To fit on.
+        train: To fit on; of a language model there may be several.
         valid: To choose on.
         test: To report on, once.
+        sentences: Whether the texts of a language model are cut into sentences.
         fields: Where a table holds what, as `FieldNames` has it.
     """
 
-    train: str
+    train: str | tuple[str, ...]
     valid: str | None = None
     test: str | None = None
+    sentences: bool = False
     fields: dict[str, Any] = field(default_factory=dict)
+
+    def open(self, task: str, source: str | tuple[str, ...]) -> tuple[Any, ...]:
+        """Return what `fit` and `evaluate` of a task take for one of its sources: X, or X and y."""
+        if isinstance(source, str) and not self.sentences:
+            return open_data(task, source, self.fields)
+        if task not in TEXT_TASKS or self.fields:
+            raise ConfigError(
+                "several sources and data.sentences are for texts without fields, tasks "
+                f"{' and '.join(TEXT_TASKS)}; got task {task!r} with {source!r}"
+            )
+        several = (source,) if isinstance(source, str) else source
+        return (TextSources(several, sentences=self.sentences),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +115,7 @@ class Recipe:
         )
 
 
+TEXT_TASKS = ("lm", "embed")
 KINDS: dict[str, Kind] = {  # what a task reads, else text
     "classify": "labeled",
     "tag": "tagged",

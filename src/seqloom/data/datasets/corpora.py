@@ -17,11 +17,13 @@ from seqloom.data.sources import read_lines
 from seqloom.data.trees import read_trees
 from seqloom.errors import DataError
 from seqloom.files import Source, open_bytes
+from seqloom.text.sentences import split_sentences
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 _WIKITEXT_JOINT = re.compile(r" @([-.,])@ ")
+UNKNOWN = "<unk>"  # how WikiText writes a rare word
 _BROWN_TEXT = re.compile(r"c[a-r]\d\d")
 _PKU_ENTITY_END = re.compile(r"\][A-Za-z]+$")
 
@@ -153,13 +155,34 @@ def read_poems(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
     return made_of(rows, lambda row: Text("\n".join(_strings(row, "paragraphs"))))
 
 
-def read_wikitext(path: Source, *, on_error: OnError = "raise") -> Records[Text]:
-    """Read WikiText as text: `state @-@ of @-@ the @-@ art` becomes `state-of-the-art`."""
+def read_wikitext(
+    path: Source, *, known: bool = False, on_error: OnError = "raise"
+) -> Records[Text]:
+    """Read WikiText as text: `state @-@ of @-@ the @-@ art` becomes `state-of-the-art`.
+
+    Args:
+        path: The file.
+        known: Whether to give sentences, those with an unknown word left out.
+        on_error: "raise" at the first malformed line, or "skip" and count.
+    """
 
     def make(line: Text) -> Text:
         return Text(_WIKITEXT_JOINT.sub(r"\1", line.text).strip())
 
-    return made_of(read_text(path, strip=True, on_error=on_error), make)
+    texts = made_of(read_text(path, strip=True, on_error=on_error), make)
+    return _known_sentences(texts) if known else texts
+
+
+def _known_sentences(texts: Records[Text]) -> Records[Text]:
+    def read(problems: Problems) -> Iterator[Text]:
+        for text in texts:
+            for sentence in split_sentences(text.text, "en"):
+                if UNKNOWN not in sentence.text:
+                    yield Text(sentence.text)
+        problems.count, problems.mended = texts.skipped, texts.mended
+        problems.first.extend(texts.problems)
+
+    return Records(read, texts.name)
 
 
 def read_brown(path: Source, *, on_error: OnError = "raise") -> Records[TaggedTokens]:

@@ -13,10 +13,10 @@ from seqloom.data.datasets.declaration import read_snippets
 from seqloom.data.datasets.hashed import read_hashed_pairs, read_titles
 from seqloom.data.datasets.store import dataset_file
 from seqloom.data.examples import Text
-from seqloom.data.fields import read_labeled, read_pairs
+from seqloom.data.fields import read_labeled, read_pairs, read_texts
 from seqloom.data.lines import read_parallel, read_text, read_token_lines
 from seqloom.data.problems import OnError, Problems, Records
-from seqloom.data.questions import read_questions
+from seqloom.data.questions import read_passages, read_questions
 from seqloom.data.relations import read_relations
 from seqloom.data.rows import read_rows
 from seqloom.data.trees import read_trees
@@ -37,6 +37,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "lines-by-member": corpora.read_lines_by_member,
     "numbered-labels": corpora.read_numbered_labels,
     "pairs": read_pairs,
+    "passages": read_passages,
     "parallel": read_parallel,
     "pku": corpora.read_pku,
     "poems": corpora.read_poems,
@@ -48,6 +49,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "tagged": read_tagged,
     "text": read_text,
     "text-by-member": corpora.read_text_by_member,
+    "texts": read_texts,
     "titles": read_titles,
     "token-lines": read_token_lines,
     "tree-texts": corpora.read_tree_texts,
