@@ -44,9 +44,12 @@ ALLOWED = {
     "tasks": BASE
     | {"text", "data", "ngram", "grammar", "models", "nn", "decoding", "metrics", "training"}
     | {"extract", "word2vec"},
+    "serving": BASE
+    | {"tasks", "resources", "text", "data", "figures", "explain", "nn", "kernels", "models"}
+    | {"training"},
     "cli": BASE
     | {"resources", "figures", "ngram", "grammar", "extract", "text", "data", "metrics", "tasks"}
-    | {"kernels", "nn"},
+    | {"kernels", "nn", "serving"},
 }
 
 

@@ -29,6 +29,7 @@ from seqloom.cli import (
     parse,
     prepare,
     relate,
+    serve,
     summarize,
     tag,
     train,
@@ -69,6 +70,8 @@ app.command("inspect")(use.inspect)
 app.command("pack")(pack.run)
 app.command("demo")(demo.run)
 app.command("bench")(bench.run)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
+app.command("studio")(serve.studio)
 app.command("filter", epilog=filtering.EXAMPLES)(filtering.run)
 app.add_typer(data.app, name="data")
 app.add_typer(ngram.app, name="ngram")
