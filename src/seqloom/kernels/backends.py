@@ -66,12 +66,12 @@ def _begun(kind: Kind, x: Tensor, direction: Direction) -> Direction:
         return direction
     rows, first = direction.weights.weight_hh.shape
     others = [rows // len(kind.traced.gates)] * (len(kind.traced.states) - 1)
-    zeros = [x.new_zeros(len(x), width) for width in (first, *others)]
+    zeros = [x.new_zeros(x.shape[0], width) for width in (first, *others)]
     return replace(direction, states=zeros)
 
 
 def _lengths(x: Tensor, lengths: Tensor | None) -> Tensor:
-    return torch.full((len(x),), x.shape[1], device=x.device) if lengths is None else lengths
+    return torch.full(x.shape[:1], x.shape[1], device=x.device) if lengths is None else lengths
 
 
 # -- the loop --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from seqloom.errors import ConfigError, one_of
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput, OutputOptions
 from seqloom.nn.attention import Attention
+from seqloom.nn.masking import are_whole
 from seqloom.nn.past import keep_last
 from seqloom.nn.recurrent import Recurrent
 
@@ -175,7 +176,7 @@ class AttentionLM(nn.Module):
         """
         check_lm_input(ids, lengths, state)
         B, T = ids.shape
-        if lengths is not None and bool((lengths == T).all()):
+        if are_whole(lengths, T):
             lengths = None  # nothing is padded, which is faster to know
         state = self.initial_state(B) if state is None else state
         *begin, past, seen = state

@@ -79,4 +79,4 @@ def marked_states(
         tensor([[2., 3.]])
     """
     places = (ids == marker).long().argmax(dim=1)
-    return states[torch.arange(len(ids), device=ids.device), places]
+    return states[torch.arange(ids.shape[0], device=ids.device), places]

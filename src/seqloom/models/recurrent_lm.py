@@ -16,6 +16,7 @@ from torch.nn import functional
 from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput, OutputOptions
+from seqloom.nn.masking import are_whole
 from seqloom.nn.recurrent import Recurrent
 
 
@@ -214,7 +215,7 @@ class RecurrentLM(nn.Module):
         A row of length 0 keeps its state.
         """
         check_lm_input(ids, lengths, state)
-        if lengths is not None and not lengths.is_cuda and bool((lengths == ids.shape[1]).all()):
+        if lengths is not None and not lengths.is_cuda and are_whole(lengths, ids.shape[1]):
             lengths = None  # nothing is padded, which is faster; on a card, to ask costs more
         config = self.config
         y = self._dropped(self._embedded(ids), config.input_dropout)  # (B, T, D)

@@ -15,6 +15,7 @@ from seqloom.errors import ConfigError, ShapeError, one_of
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput, OutputOptions
 from seqloom.nn.attention import KeyValues
+from seqloom.nn.masking import are_whole
 from seqloom.nn.past import keep_last
 from seqloom.nn.positions import LearnedPositions, sinusoids
 from seqloom.nn.transformer import Activation, Norm, TransformerBlock, check_positions
@@ -168,10 +169,12 @@ class TransformerLM(nn.Module):
         check_lm_input(ids, lengths, state)
         B, T = ids.shape
         state = self.initial_state(B) if state is None else state
-        if lengths is not None and bool((lengths == T).all()):
+        if are_whole(lengths, T):
             lengths = None  # nothing is padded, which is faster to know
         if self.config.objective == "masked":
             return LMOutput(self._read_both_sides(ids, lengths), state)
+        if torch.compiler.is_exporting():  # one piece, whatever its length
+            return LMOutput(*self._read(ids, lengths, state))
         found, size = [], max(PIECE, self.config.context_size)
         for begin in range(0, T, size):
             piece = ids[:, begin : begin + size]
@@ -187,7 +190,9 @@ class TransformerLM(nn.Module):
         _, T = ids.shape
         C, memory = self.config.context_size, self.config.memory
         # Of the C positions kept, only those that some row needs are looked at.
-        needed = int((state.seen.clamp(max=C) if memory else state.seen % C).max())
+        needed = C
+        if not torch.compiler.is_exporting():
+            needed = int((state.seen.clamp(max=C) if memory else state.seen % C).max())
         places = state.seen[:, None] + torch.arange(T, device=ids.device)  # (B, T)
         x = self._embedded(ids, places if memory else places % C)
         mask = None if needed == 0 and T <= C else self._mask(places, needed)

@@ -221,7 +221,7 @@ class MultiHeadAttention(nn.Module):
         widths = (self.input_size, self.key_size, self.value_size)
         named = zip(("query", "key", "value"), (query, key, value), widths, strict=True)
         for name, x, width in named:
-            if x.ndim != 3 or x.shape[-1] != width or len(x) != len(query):
+            if x.ndim != 3 or x.shape[-1] != width or x.shape[0] != query.shape[0]:
                 raise ShapeError(
                     f"{name} must have shape ({len(query)}, steps, {width}), got {tuple(x.shape)}"
                 )
@@ -235,7 +235,7 @@ class MultiHeadAttention(nn.Module):
                 f"{key.shape[1]} keys and {query.shape[1]} queries; build with rotary=False"
             )
         for part in past or ():
-            if part.ndim != 3 or len(part) != len(query) or part.shape[-1] != self.input_size:
+            if part.ndim != 3 or part.shape[::2] != (query.shape[0], self.input_size):
                 raise ShapeError(
                     f"past must hold tensors of shape ({len(query)}, steps, {self.input_size}), "
                     f"got {tuple(part.shape)}"

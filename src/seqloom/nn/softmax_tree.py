@@ -180,8 +180,8 @@ class HierarchicalSoftmax(nn.Module):
         tree = self.tree()
         scores = exact(functional.linear(features, self.weight, self.bias))  # (N, V - 1)
         if not tree.levels:
-            return scores.new_zeros(len(features), self.vocab_size)
-        level = scores.new_zeros(len(features), 1)  # of arriving at the nodes of a level
+            return scores.new_zeros(features.shape[0], self.vocab_size)
+        level = scores.new_zeros(features.shape[0], 1)  # of arriving at the nodes of a level
         arrived, begin = [level], 0  # `begin`: the first node of the level above
         for size, below in zip(tree.levels, tree.levels[1:], strict=False):
             end = begin + size  # nodes of the level above are begin .. end - 1
