@@ -262,6 +262,12 @@ class Reader(Estimator):
             raise ConfigError(f"window must be at least 1, got {size}")
         return answer_questions(self, given, top=top, threshold=threshold, window=size)
 
+    def to(self, device: str) -> Self:
+        """Move the network to a device, "cpu" or "cuda"; it answers from there."""
+        self.require_fitted()
+        self.model_.to(device)
+        return self
+
     def attention(self, passage: str, question: str) -> AttentionMap:
         """Return which words of a question each word of a passage looked at."""
         self.require_fitted()

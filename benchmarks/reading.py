@@ -1,0 +1,224 @@
+"""Reading comprehension over models, changes and seeds; steps, answers and long documents timed.
+
+    python benchmarks/reading.py --out reading --rows bidaf rnet-notes --seeds 3 --device cuda
+    python benchmarks/reading.py --out reading --rows ablation --device cuda
+    python benchmarks/reading.py --out reading --table
+    python benchmarks/reading.py --step bidaf --device cuda
+    python benchmarks/reading.py --baseline
+    python benchmarks/reading.py --cpu MODEL
+    python benchmarks/reading.py --long MODEL
+
+A run follows its recipe; the epoch is chosen on articles of the training data and dev is read once,
+at the end. Its directory under `--out` holds the model; one that was stopped goes on from its
+checkpoint. `--step` times updates on our kernels and on torch's own layers, by turns. `--cpu` times
+answers, `--long` hides passages in documents of 20,000 words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from cells import Cell, Result, TimeLimit, add_options, device, read_results, run_cells
+from reading_use import measure_baseline, measure_cpu, measure_long
+
+ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "bidaf": ("squad-bidaf", ()),
+    "bidaf, no characters": ("squad-bidaf", ("model.characters=none",)),
+    "bidaf, passage does not attend": ("squad-bidaf", ("model.to_question=false",)),
+    "bidaf, question does not attend": ("squad-bidaf", ("model.to_passage=false",)),
+    "bidaf, Adadelta": (
+        "squad-bidaf",
+        (
+            "training.optimizer.name=adadelta",
+            "training.optimizer.rate=0.5",
+            "training.schedule.name=constant",
+            "training.schedule.warmup=0",
+        ),
+    ),
+    "bidaf, words whole": ("squad-bidaf", ("cut_words=false",)),
+    "rnet-notes": ("squad-rnet-notes", ()),
+    "rnet-notes, no self-matching": ("squad-rnet-notes", ("model.self_matching=false",)),
+    "rnet-notes, no gate": ("squad-rnet-notes", ("model.gated=false",)),
+    "rnet-paper": ("squad-rnet-paper", ()),
+    "cmrc-bidaf": ("cmrc-bidaf", ()),
+}
+GROUPS = {
+    "main": ["bidaf", "rnet-notes"],
+    "ablation": [name for name in ROWS if "," in name],
+    "all": [*ROWS],
+}
+STEP_UPDATES = 40
+
+
+def run_cell(cell: Cell, limit: TimeLimit) -> Result:
+    """Fit one reader and measure it; dev is read here and nowhere else."""
+    from seqloom import Reader
+    from seqloom.tasks.recipe import load_recipe
+
+    recipe, changes = ROWS[cell["row"]]
+    plan = load_recipe(recipe, [*changes, *cell["set"]])
+    name = f"{cell['row'].replace(', ', '-').replace(' ', '-')}-{cell['seed']}"
+    place = Path(cell["folder"]) / name
+    if (place / "seqloom.json").exists():  # fitted, but not tested
+        model = Reader.load(place)
+    else:
+        model = plan.estimator(seed=cell["seed"], device=device())
+        resume = (place / "training" / "last.safetensors").exists()
+        model.fit(plan.data.train, valid=None, out=place, resume=resume, callbacks=[limit])
+    if device() != "cpu":
+        model.to("cuda")
+    began = time.perf_counter()
+    found = model.evaluate(plan.data.test)
+    history = model.provenance_
+    return {
+        "exact": found["exact"],
+        "f1": found["f1"],
+        "valid_exact": model.metrics_["valid_exact"],
+        "valid_f1": model.metrics_["valid_f1"],
+        "epochs": history["epochs"],
+        "updates": history["updates"],
+        "training_seconds": history["seconds"],
+        "test_seconds": round(time.perf_counter() - began, 1),
+        "misaligned": history["misaligned"],
+        "words_with_vectors": history["words_with_vectors"],
+        "target": None if plan.target is None else plan.target.value,
+    }
+
+
+def show(results: list[Result]) -> None:
+    """Print a row a model: mean and spread over seeds."""
+    print("| row | seeds | dev EM | dev F1 | held-out F1 | epochs | minutes a run | F1 to reach |")
+    print("|---|---|---|---|---|---|---|---|")
+    rows: dict[str, list[Result]] = {}
+    for result in results:
+        changed = " ".join(result["cell"]["set"])
+        rows.setdefault(f"{result['cell']['row']} {changed}".strip(), []).append(result)
+    for name, runs in rows.items():
+        numbers = [
+            _spread([run[key] for run in runs]) for key in ("exact", "f1", "valid_f1", "epochs")
+        ]
+        minutes = statistics.mean(run["training_seconds"] for run in runs) / 60
+        columns = [name, str(len(runs)), *numbers, f"{minutes:.1f}", str(runs[0]["target"])]
+        print("| " + " | ".join(columns) + " |")
+
+
+def _spread(values: list[float]) -> str:
+    mean = f"{statistics.mean(values):.2f}"
+    return f"{mean} ± {statistics.stdev(values):.2f}" if len(values) > 1 else mean
+
+
+def measure_steps(row: str, chosen: str) -> None:
+    """Print the time of an update on our kernels and on torch's own layers, by turns."""
+    import torch
+
+    from seqloom.tasks.reader_data import encode_training, reader_input
+    from seqloom.tasks.reader_objective import ReadingObjective, span_loss
+    from seqloom.tasks.reader_text import read_all
+    from seqloom.tasks.reader_words import ReaderVocabulary
+    from seqloom.tasks.recipe import load_recipe
+    from seqloom.training.runtime import Runtime
+
+    recipe, changes = ROWS[row]
+    plan = load_recipe(recipe, list(changes))
+    reader = plan.estimator(device=chosen)
+    began = time.perf_counter()
+    train = read_all(plan.data.train, reader._make_splitter(), "training")
+    words = ReaderVocabulary.learn([*train.texts()], min_count=10)
+    data, _ = encode_training(train, words, reader.max_length)
+    print(f"read and numbered in {time.perf_counter() - began:.1f} s", flush=True)
+    training = reader.build_training()
+    objective = ReadingObjective(data, lambda _: {}, training.batch)
+    total = objective.num_batches(0)
+    runtime = Runtime(chosen, training.precision)
+    batches = []
+    for batch in objective.batches(0, 0, rank=0, world_size=1):
+        batches.append(batch)
+        if len(batches) == STEP_UPDATES:
+            break
+    assert words.characters is not None
+    sizes = {"vocab_size": len(words.words), "char_vocab_size": len(words.characters)}
+    networks: dict[str, Any] = {}
+    for backend in ("auto", "torch"):
+        model = reader.set_params(backend=backend).build_config(**sizes)
+        from seqloom.architectures import load_model_class
+
+        torch.manual_seed(0)
+        network = load_model_class(reader.architecture)(model).to(runtime.device).train()
+        networks[backend] = network, torch.optim.Adam(network.parameters(), 1e-3)
+    times: dict[str, list[float]] = {name: [] for name in networks}
+    with runtime.products():
+        for turn in range(4):
+            for name, (network, optimizer) in networks.items():
+                _wait(runtime.device)
+                began = time.perf_counter()
+                for batch in batches:
+                    optimizer.zero_grad(set_to_none=True)
+                    tensors = batch.tensors(runtime.device)
+                    with runtime.autocast():
+                        output = network(reader_input(tensors))
+                        loss = span_loss(output, tensors.values["spans"])
+                    (loss / len(batch)).backward()
+                    optimizer.step()
+                _wait(runtime.device)
+                if turn:  # the first turn compiles
+                    times[name].append((time.perf_counter() - began) / len(batches))
+    for name, found in times.items():
+        step = statistics.median(found)
+        print(f"{row} on {name}: {1000 * step:.1f} ms an update, {step * total:.1f} s an epoch")
+    ratio = statistics.median(times["auto"]) / statistics.median(times["torch"])
+    print(f"auto takes {ratio:.2f} of torch's time")
+
+
+def _wait(place: Any) -> None:
+    import torch
+
+    if place.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    """Run what the options say."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add_options(parser, "reading")
+    parser.add_argument("--rows", nargs="+", default=["main"], help=f"of {[*ROWS, *GROUPS]}")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each row")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--set", nargs="*", default=[], help="settings, as training.epochs=2")
+    parser.add_argument("--step", metavar="ROW", help="time updates of a row")
+    parser.add_argument("--cpu", metavar="MODEL", help="time answers of a model directory")
+    parser.add_argument("--long", metavar="MODEL", help="answer from long documents")
+    parser.add_argument("--questions", type=int, default=500, help="of --cpu and --long")
+    parser.add_argument("--baseline", action="store_true", help="score the sliding window")
+    options = parser.parse_args()
+    if options.step:
+        measure_steps(options.step, options.device)
+    elif options.cpu:
+        measure_cpu(options.cpu, options.questions)
+    elif options.long:
+        measure_long(options.long, options.questions)
+    elif options.baseline:
+        measure_baseline()
+    else:
+        names = [name for row in options.rows for name in GROUPS.get(row, [row])]
+        cells = [
+            {"row": name, "seed": seed, "set": options.set, "folder": str(options.out)}
+            for name in names
+            for seed in range(options.first_seed, options.first_seed + options.seeds)
+        ]
+        for cell in cells:
+            if cell["row"] not in ROWS:
+                parser.error(f"no row {cell['row']!r}; there are {', '.join(ROWS)}")
+        results = (
+            read_results(options.out) if options.table else run_cells(cells, run_cell, options)
+        )
+        print(json.dumps(results[-1]) if results else "nothing is done yet")
+        show(results)
+
+
+if __name__ == "__main__":
+    main()
