@@ -54,6 +54,8 @@ class BiDAFConfig(ReaderOptions):
         self.check()
         if self.num_layers < 1:
             raise ConfigError(f"num_layers must be positive, got {self.num_layers}")
+        if not (self.to_question or self.to_passage):
+            raise ConfigError("to_question or to_passage must be true, got neither")
 
 
 class FlowOutput(NamedTuple):
