@@ -25,6 +25,7 @@ Token = Annotated[
     typer.Option(help="What requests must bring as a bearer token.", envvar="SEQLOOM_TOKEN"),
 ]
 Workers = Annotated[int, typer.Option(help="Processes that hold the models.")]
+TABLES = 16 << 20  # bytes of a request of the studio, which takes tables to train on
 EXAMPLES = "Example: seqloom serve runs/lstm news=runs/summarizer --workers 2"
 
 
@@ -75,7 +76,7 @@ def studio(
     browser: Annotated[bool, typer.Option(help="Whether to open a browser.")] = True,
 ) -> None:
     """Open the studio in a browser, with these models or the shipped ones."""
-    _run(models, open_browser=browser, port=port, workers=workers)
+    _run(models, open_browser=browser, port=port, workers=workers, max_body=TABLES)
 
 
 def _run(models: list[str] | None, *, open_browser: bool, **settings: object) -> None:

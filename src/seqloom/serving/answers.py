@@ -177,22 +177,27 @@ class TranslateAnswer(Answer):
 
 
 class FoundAnswer(BaseModel):
-    """An answer: `passage[start:end]`."""
+    """An answer: `passage[start:end]`; "" if there is none."""
 
     answer: str
-    score: float
+    probability: float
     start: int
     end: int
 
 
-class AnswerAnswer(Answer):
+class AttentionMap(BaseModel):
+    """Which words of the question each word of the passage looked at; a row a word of it."""
+
+    passage: list[str]
+    question: list[str]
+    weights: list[list[float]]
+
+
+class AnswerAnswer(Answer, FoundAnswer):
     """The best answer, and the best of all."""
 
-    answer: str
-    score: float
-    start: int
-    end: int
     answers: list[FoundAnswer]
+    attention: AttentionMap | None
 
 
 class NearWord(BaseModel):

@@ -255,6 +255,36 @@ def translate(model: Any, payloads: Sequence[Payload]) -> list[dict[str, Any]]:
     ]
 
 
+def answer(model: Any, payloads: Sequence[Payload]) -> list[dict[str, Any]]:
+    """Answers to questions, found in passages."""
+    asked = [(payload["passage"], payload["question"]) for payload in payloads]
+    options = payloads[0]
+    found = model.answer_all(asked, top=options["k"], threshold=options["threshold"])
+    maps = [model.attention(*each) if options["attention"] else None for each in asked]
+    return [
+        {
+            **_found_answer(best[0]),
+            "answers": [_found_answer(each) for each in best],
+            "attention": seen
+            and {
+                "passage": seen.passage,
+                "question": seen.question,
+                "weights": seen.weights.tolist(),
+            },
+        }
+        for best, seen in zip(found, maps, strict=True)
+    ]
+
+
+def _found_answer(found: Any) -> dict[str, Any]:
+    return {
+        "answer": found.text,
+        "probability": found.probability,
+        "start": found.start,
+        "end": found.end,
+    }
+
+
 def embed(model: Any, payload: Payload) -> dict[str, Any]:
     """The vectors of words, and words that are alike."""
     vectors: list[list[float] | None] = []
@@ -282,6 +312,7 @@ JOBS: dict[str, Job] = {
     "tag": Job("tag", tag, ("text",), many=True),
     "summarize": Job("summarize", summarize),
     "translate": Job("translate", translate, ("text",), many=True),
+    "answer": Job("answer", answer, ("passage", "question"), many=True),
     "embed": Job("embed", embed),
 }
 HIDDEN = ("generate_stream",)
@@ -337,12 +368,12 @@ def warm_up(model: Any) -> None:
         elif model.task == "summarize":
             model.summarize("A cat sat. A dog ran. The cat saw the dog.", **_short(model))
         elif model.task == "tag":
-            model.tag(PROBES["tag"], probabilities=True)
+            model.tag(PROBES["tag"], probabilities=True, best=2)
             model.cut_all(["a"])
         elif model.task == "translate":
             model.translate("a", max_length=2)
         elif model.task == "answer":
-            model.answer("a b", "a")
+            model.answer_all([("a b", "a")])
 
 
 def _short(model: Any) -> dict[str, int]:
@@ -354,7 +385,7 @@ def _explains(model: Any) -> bool:
     if model.task == "summarize":
         return model.writer_ is None
     if model.task not in ("classify", "relate"):
-        return bool(model.task == "translate")
+        return model.task in ("translate", "answer")
     with suppress(SeqloomError):
         found = getattr(model, model.task)(PROBES[model.task], explain=True)
         return found.explanation is not None

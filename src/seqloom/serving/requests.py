@@ -145,6 +145,12 @@ class AnswerRequest(Ask):
     passage: LongText
     question: Annotated[str, Field(min_length=1, max_length=1000)]
     k: Annotated[int, Field(ge=1, le=20, description="How many answers.")] = 3
+    threshold: Annotated[
+        Share, Field(description='A less probable answer is not given; it is "" then.')
+    ] = 0.0
+    attention: Annotated[
+        bool, Field(description="Whether to say which words of the question each word looked at.")
+    ] = False
 
 
 class EmbedRequest(Ask):

@@ -49,9 +49,11 @@ class Service:
         self._workers: dict[int, WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
         self._apart = 0
+        self._in_hand = 0
         self._pace = 0.05  # seconds a request takes of a worker, smoothed
         self.metrics.gauge("seqloom_queue_length", "Requests that wait.", lambda: len(self._queue))
         self.metrics.gauge("seqloom_queue_limit", "How many may wait.", lambda: config.max_queue)
+        self.metrics.gauge("seqloom_in_hand", "Requests workers have.", lambda: self._in_hand)
         self.metrics.gauge("seqloom_workers_ready", "Workers that take requests.", self.ready)
         for name in ("seqloom_worker_restarts_total", "seqloom_batches_total"):
             self.metrics.add(name, 0)
@@ -111,6 +113,7 @@ class Service:
             if batch is None:
                 return
             began = time.monotonic()
+            self._in_hand += len(batch)
             try:
                 await worker.answer(batch, self.config.time_limit)
             except WorkerGoneError:
@@ -120,6 +123,7 @@ class Service:
                     ticket.fail(_draining())
                 raise
             finally:
+                self._in_hand -= len(batch)
                 seconds = time.monotonic() - began
                 self._pace += 0.1 * (seconds / len(batch) - self._pace)
                 self.metrics.add("seqloom_batches_total", 1)
