@@ -47,9 +47,10 @@ ALLOWED = {
     "serving": BASE
     | {"tasks", "resources", "text", "data", "figures", "explain", "nn", "kernels", "models"}
     | {"training"},
+    "export": BASE | {"text", "data", "kernels", "nn", "models", "tasks"},
     "cli": BASE
     | {"resources", "figures", "ngram", "grammar", "extract", "text", "data", "metrics", "tasks"}
-    | {"kernels", "nn", "serving"},
+    | {"kernels", "nn", "serving", "export"},
 }
 
 

@@ -21,6 +21,7 @@ from seqloom.cli import (
     doctor,
     embed,
     filtering,
+    export,
     forecast,
     listing,
     mix,
@@ -70,6 +71,7 @@ app.command("inspect")(use.inspect)
 app.command("pack")(pack.run)
 app.command("demo")(demo.run)
 app.command("bench")(bench.run)
+app.command("export", epilog=export.EXAMPLES)(export.run)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("studio")(serve.studio)
 app.command("filter", epilog=filtering.EXAMPLES)(filtering.run)

@@ -140,6 +140,7 @@ def _learn_bags(
     W: Floats, b: Floats, bag: Bag, labels: NDArray[np.int64], order: NDArray[np.int64]
 ) -> int:
     """Go through the rows of a bag once, in this order; return the mistakes."""
+    assert bag.starts is not None
     all_ids, all_weights = bag.ids.numpy(), bag.weights.numpy()
     edges = [*bag.starts.tolist(), len(all_ids)]
     mistakes = 0

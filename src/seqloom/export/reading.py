@@ -1,0 +1,83 @@
+"""Readers to be exported: a passage and a question in, where an answer begins and ends out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.errors import ConfigError
+from seqloom.export.program import Input, Output, Program
+from seqloom.export.tagging import WORDS, spelling_inputs
+from seqloom.models.reader_parts import ReaderInput
+from seqloom.models.rnet import RecurrentMatch
+
+ROWS, STEPS, ASKED = 3, 6, 5  # of the example that is traced
+
+
+class ReaderGraph(nn.Module):
+    """A reader with its inputs side by side.
+
+    Args:
+        model: The reader.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Return log-probabilities of beginnings and ends, and the attention."""
+        start, end, attention = self.model(ReaderInput(*inputs))
+        return start.log_softmax(dim=1), end.log_softmax(dim=1), attention
+
+
+def reader_program(model: Any) -> Program:
+    """Return what is exported of a reader.
+
+    Raises:
+        ConfigError: If it matches word after word, which has no place in a graph.
+    """
+    if any(isinstance(each, RecurrentMatch) for each in model.modules()):
+        raise ConfigError(
+            "a reader with matching='recurrent' cannot be exported to ONNX: its attention goes "
+            "word after word; fit it with matching='parallel'"
+        )
+    words = torch.arange(ROWS * STEPS).view(ROWS, STEPS) % WORDS
+    asked = torch.arange(ROWS * ASKED).view(ROWS, ASKED) % WORDS
+    real = "how many words of each {} are real, 1 to {}"
+    inputs = [
+        Input("passage", words, ("batch", "steps"), "which of `words` each word of a passage is"),
+        Input(
+            "passage_lengths",
+            torch.tensor([STEPS, 2, 1]),
+            ("batch",),
+            real.format("passage", "steps"),
+        ),
+        Input("question", asked, ("batch", "asked"), "which of `words` each word of a question is"),
+        Input(
+            "question_lengths",
+            torch.tensor([1, ASKED, 2]),
+            ("batch",),
+            real.format("question", "asked"),
+        ),
+        Input(
+            "words",
+            torch.ones(WORDS, dtype=torch.long),
+            ("words",),
+            "ids of the different words of the batch",
+        ),
+    ]
+    if model.config.reads_characters:
+        inputs += spelling_inputs()
+    outputs = [
+        Output("start", ("batch", "steps"), "natural log-probability that an answer begins there"),
+        Output("end", ("batch", "steps"), "natural log-probability that an answer ends there"),
+        Output(
+            "attention",
+            ("batch", "steps", "asked"),
+            "how much each word of a passage looked at each word of its question",
+        ),
+    ]
+    return Program(ReaderGraph(model), inputs, outputs)
