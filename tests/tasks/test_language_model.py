@@ -7,6 +7,7 @@ import math
 import os
 import re
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from seqloom.errors import (
 from seqloom.nn import Cell, State, sigmoid, tanh
 from seqloom.nn.cells import CELLS
 from seqloom.tasks import language_objective
-from seqloom.text import SubwordTokenizer, TextConfig
+from seqloom.text import SubwordTokenizer, TextConfig, words
 from seqloom.text.vocabulary import Specials
 from seqloom.training import STOP, TrainConfig
 
@@ -534,3 +535,18 @@ def test_subword_pieces(tmp_path):
     loaded = seqloom.load(tmp_path / "m")
     assert loaded.score("the catfish") == fitted.score("the catfish")
     assert loaded.generate("the", seed=2) == fitted.generate("the", seed=2)
+
+
+def test_a_character_model_is_measured_where_nothing_cuts_words(monkeypatch):
+    """A machine may have no dictionary of Chinese; the figures by characters stand without it."""
+    texts = ["我来到北京清华大学", "床前明月光", "我想上大学"]
+    model = LanguageModel(
+        "ngram", order=2, smoothing="witten-bell", text={"unit": "character"}
+    ).fit(texts)
+    whole = model.evaluate(texts)
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    monkeypatch.setattr(words, "_rjieba", words._rjieba.__wrapped__)  # the one that is not cached
+    found = model.evaluate(texts)
+    assert found == {k: v for k, v in whole.items() if k != "word_perplexity"}
+    with pytest.raises(BackendError, match="rjieba"):
+        model.evaluate(texts, words="word")

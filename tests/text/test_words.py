@@ -37,6 +37,7 @@ TREEBANK = [
     ("Acme Inc., of course", "Acme|Inc.|,|of|course"),
     ("apples, pears, etc.", "apples|,|pears|,|etc."),
     ("in the U.S., e.g. at 5 a.m.", "in|the|U.S.|,|e.g.|at|5|a.m."),
+    ("the <unk> of <unk>, <unknown>", "the|<unk>|of|<unk>|,|<|unknown|>"),
     ("a U.S.-based firm", "a|U.S.-based|firm"),
     ("She has a Ph.D. now", "She|has|a|Ph.D.|now"),
     ("John F. Kennedy and J. R. R. Tolkien", "John|F.|Kennedy|and|J.|R.|R.|Tolkien"),

@@ -31,6 +31,7 @@ _ABBREVIATION = f"(?:(?i:{'|'.join(sorted(ANY_CASE))})|{'|'.join(sorted(CAPITALI
 ENGLISH_WORD = re.compile(
     rf"""
     [A-Za-z]++(?![\w'’.@:&${MARKS}-])              # a plain word
+  | <unk>                                          # what a corpus writes for a word it left out
   | [^\w\s'’.@#\-`{MARKS}](?![{MARKS}])            # a lone symbol
   | (?:https?://|www\.)[^\s<>"{CJK}]*[\w/=\#&]     # an address
   | [\w.+-]{{1,64}}+@\w[\w-]*+(?:\.[\w-]++)++      # an electronic mail address
