@@ -29,7 +29,7 @@ import numpy as np
 from seqloom import Embedder
 from seqloom.data.prepared import PrepareConfig
 from seqloom.tasks.corpus import prepared_text
-from seqloom.tasks.embedder import most_frequent
+from seqloom.tasks.word_tables import most_frequent
 from seqloom.tasks.word_tests import evaluate_vectors
 from seqloom.text import TextConfig, WordVectors, read_vectors
 from seqloom.word2vec.config import Word2VecConfig

@@ -337,6 +337,23 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         is_counted=True,
     ),
     Architecture(
+        "embed",
+        "elmo",
+        "words in context: LSTMs over characters of words, one a direction (Peters 2018)",
+        "seqloom.models.elmo:ElmoConfig",
+        "seqloom.models.elmo:ElmoEncoder",
+        _NEURAL,
+    ),
+    Architecture(
+        "embed",
+        "transformer",
+        "words in context: self-attention that restores words (Devlin 2019)",
+        "seqloom.models.transformer_lm:TransformerLMConfig",
+        "seqloom.models.transformer_lm:TransformerLM",
+        _NEURAL,
+        {"objective": "masked"},
+    ),
+    Architecture(
         "summarize",
         "textrank",
         "random walk over sentences with common words (Mihalcea and Tarau 2004)",

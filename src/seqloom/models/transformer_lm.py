@@ -172,7 +172,7 @@ class TransformerLM(nn.Module):
         if are_whole(lengths, T):
             lengths = None  # nothing is padded, which is faster to know
         if self.config.objective == "masked":
-            return LMOutput(self._read_both_sides(ids, lengths), state)
+            return LMOutput(self._finished(self._both_sides(ids, lengths)[-1]), state)
         if torch.compiler.is_exporting():  # one piece, whatever its length
             return LMOutput(*self._read(ids, lengths, state))
         found, size = [], max(PIECE, self.config.context_size)
@@ -217,19 +217,32 @@ class TransformerLM(nn.Module):
         own, keys = places[:, :, None], keys[:, None, :]
         return (keys >= first[:, :, None]) & (keys <= own)
 
-    def _read_both_sides(
+    def layers(
+        self, ids: Int[Tensor, "B T"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B L T D"]:
+        """Of a masked model, what each block makes of a text, word vectors with places first."""
+        check_lm_input(ids, lengths, None)
+        if self.config.objective != "masked":
+            raise ConfigError(
+                "layers of words in context are those of a model with objective='masked', got "
+                f"{self.config.objective!r}"
+            )
+        *found, last = self._both_sides(ids, lengths)
+        return torch.stack([*found, self._finished(last)], dim=1)
+
+    def _both_sides(
         self, ids: Int[Tensor, "B T"], lengths: Int[Tensor, " B"] | None
-    ) -> Float[Tensor, "B T D"]:
+    ) -> list[Float[Tensor, "B T D"]]:
         T, most = ids.shape[1], self.config.context_size + 1
         if most < T:
             raise ShapeError(
                 f"a masked model reads at most context_size + 1 = {most} words at once, got {T}; "
                 "cut the text, or build the model with a larger context_size"
             )
-        x = self._embedded(ids, torch.arange(T, device=ids.device)[None])
+        found = [self._embedded(ids, torch.arange(T, device=ids.device)[None])]
         for block in self.blocks:
-            x, _ = block(x, lengths=lengths)
-        return self._finished(x)
+            found.append(block(found[-1], lengths=lengths)[0])
+        return found
 
     def _embedded(
         self, ids: Int[Tensor, "B T"], places: Int[Tensor, "M T"]

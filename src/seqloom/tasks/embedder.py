@@ -1,9 +1,9 @@
-"""Word vectors: learn them from text, ask for words that are alike, hand them to other tasks."""
+"""Vectors of words, alone or in context: learned from text, compared, handed to other tasks."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
-from seqloom.data.prepared import PrepareConfig, PreparedData
+from seqloom.data.prepared import PrepareConfig
 from seqloom.errors import ConfigError, DataError, ShapeError
 from seqloom.tasks.corpus import TextSource, prepared_text, working_folder
 from seqloom.tasks.directory import (
@@ -23,36 +23,45 @@ from seqloom.tasks.directory import (
     discard_unbegun,
     prepare_place,
     provenance,
+    reopen,
     write_model,
 )
 from seqloom.tasks.estimator import Estimator
 from seqloom.tasks.language_engine import origin
+from seqloom.tasks.word_tables import most_frequent, read_table, write_table
 from seqloom.tasks.word_tests import TestSource, evaluate_vectors, known_word
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 from seqloom.text.vectors import WordVectors, write_vectors
-from seqloom.text.vocabulary import Specials
 
 if TYPE_CHECKING:
-    from seqloom.word2vec.model import Progress, Word2Vec
+    from seqloom.tasks.contextual_embedder import ContextEngine, Sentence, SentenceVectors
+    from seqloom.tasks.language_model import LanguageModel
+    from seqloom.word2vec.model import Progress
 
 VOCABULARY, SUBWORD = "vocabulary.json", "subword.json"
 VECTORS, OUTPUT = "vectors.npy", "output.npy"
 MIN_COUNT = 5
-NO_SPECIALS = Specials(pad="", unk="", bos="", eos="")
 
 
 class Embedder(Estimator):
-    """Learns a vector for each word from the words around it.
+    """Learns vectors of words from the words around them.
 
-    It needs no torch and is not trained by the loop: what there is to set of its training are
-    options of the architecture, and `training`, `valid` and `resume` are refused.
+    "word2vec" has a vector for each word. It needs no torch and is not trained by the loop: what
+    there is to set of its training are options of the architecture, and `training`, `valid` and
+    `resume` are refused.
+
+    "elmo" and "transformer" have vectors for each word of a sentence, one a layer
+    (`embed_sentences`), and are trained by the loop as the language models of those names are;
+    `from_language_model` takes one out of such a model. Out of context a word of "elmo" has the
+    vector its characters make, whether it was ever seen or not, and one of "transformer" that of
+    its table.
 
     Args:
-        arch: "word2vec".
+        arch: "word2vec", "elmo" or "transformer".
         text: How text becomes words: a `TextConfig` or the part of one that differs.
-        vocabulary: `min_count` (5 if not given) and `max_size`; rarer words are passed over, as if
-            the text had not had them.
-        training: Refused if it is not empty.
+        vocabulary: `min_count` (of "word2vec" 5 if not given) and `max_size`; of "word2vec", rarer
+            words are passed over, as if the text had not had them.
+        training: Settings of the loop; of "word2vec", refused if it is not empty.
         options: Settings of the architecture, such as `vector_size`, `window` or `epochs`.
 
     Examples:
@@ -68,7 +77,8 @@ class Embedder(Estimator):
     vocabulary: Mapping[str, Any] | None
     vocabulary_: Vocabulary
     pipeline_: TextPipeline
-    model_: Word2Vec
+    model_: Any
+    engine_: ContextEngine
 
     def __init__(
         self,
@@ -81,25 +91,76 @@ class Embedder(Estimator):
     ) -> None:
         super().__init__(arch, options, text=text, vocabulary=vocabulary, training=training)
 
+    @property
+    def is_contextual(self) -> bool:
+        """Whether a word has vectors in its sentence, not one alone."""
+        return not self.architecture.is_counted
+
     def fit(
         self,
         train: TextSource,
-        valid: None = None,
+        valid: TextSource | None = None,
         out: str | PathLike[str] | None = None,
         *,
         resume: bool = False,
-        callbacks: Sequence[Callable[[Progress], object]] = (),
+        callbacks: Sequence[Callable[[Any], object]] = (),
     ) -> Self:
         """Learn from text, which is never held in memory.
 
         Args:
             train: A file, "NAME:SPLIT" of a named data set, a prepared directory, or texts. Words
                 of one text are near each other, those of two are not.
-            valid: None; word vectors are judged by `evaluate`.
+            valid: Of words in context, what decides which weights are best; "word2vec" is judged
+                by `evaluate` and takes None.
             out: A directory for the model.
-            resume: False.
-            callbacks: Told how far it is, after each piece of the text.
+            resume: Whether to go on with an interrupted run in `out`; of "word2vec" False.
+            callbacks: Told how far it is.
         """
+        if not self.is_contextual:
+            return self._fit_words(train, valid, out, resume, callbacks)
+        from seqloom.tasks.contextual_embedder import engine_of, fit_context
+
+        place = None if out is None else Path(out)
+        fitted = fit_context(self, train, valid, place, resume=resume, callbacks=callbacks)
+        self._set(engine_of(fitted.engine.model, fitted.vocabulary, fitted.pipeline))
+        self.metrics_, self.provenance_ = fitted.metrics, fitted.provenance
+        if place is not None and fitted.writes:
+            reopen(place)
+            self.save(place)
+        fitted.wait()
+        return self
+
+    @classmethod
+    def from_language_model(cls, model: LanguageModel | str | PathLike[str]) -> Self:
+        """Take the layers out of a language model that reads both ways.
+
+        Args:
+            model: A fitted `LanguageModel` of arch "elmo", or "transformer" with
+                objective="masked", or its directory.
+        """
+        from seqloom.tasks.contextual_embedder import engine_of, open_language_model
+
+        source = open_language_model(model)
+        engine = engine_of(source.model_, source.vocabulary_, source.pipeline_)
+        found = cls(source.arch, text=source.pipeline_.config)
+        known = found._option_defaults()
+        found._options = {k: v for k, v in source.engine_.config().items() if k in known}
+        found._set(engine)
+        found.metrics_, found.provenance_ = dict(source.metrics_), dict(source.provenance_)
+        return found
+
+    def _set(self, engine: ContextEngine) -> None:
+        self.engine_, self.model_ = engine, engine.vectors.module
+        self.vocabulary_, self.pipeline_ = engine.vocabulary, engine.pipeline
+
+    def _fit_words(
+        self,
+        train: TextSource,
+        valid: Any,
+        out: str | PathLike[str] | None,
+        resume: bool,
+        callbacks: Sequence[Callable[[Progress], object]],
+    ) -> Self:
         for name, given in (("training", self.training), ("valid", valid), ("resume", resume)):
             if given:
                 raise ConfigError(
@@ -148,17 +209,47 @@ class Embedder(Estimator):
 
     @property
     def vectors(self) -> WordVectors:
-        """The words with a vector each, the most frequent first."""
+        """The words with a vector each, the most frequent first; out of context."""
         self.require_fitted()
-        return self._vectors
+        return self.engine_.table if self.is_contextual else self._vectors
+
+    def embed_sentences(self, sentences: Iterable[Sentence]) -> Iterator[SentenceVectors]:
+        """Return the vectors of each word of sentences in its context, a sentence at a time.
+
+        A sentence is read on its own, whatever came before it. Some are held at a time, so that
+        the text may be of any length. A word of more bytes than "elmo" reads keeps its beginning
+        and its end; an empty one has a vector too.
+
+        Args:
+            sentences: Texts of one sentence, or lists of words.
+
+        Raises:
+            ConfigError: If the embedder has vectors of words alone.
+        """
+        return self._context().sentences(sentences)
+
+    def embed_text(self, text: str) -> Iterator[SentenceVectors]:
+        """Return the vectors of each word of a text, sentence by sentence."""
+        return self._context().text(text)
+
+    def _context(self) -> ContextEngine:
+        self.require_fitted()
+        if not self.is_contextual:
+            raise ConfigError(
+                "words in context are read by arch 'elmo' and 'transformer', got "
+                f"{self.arch!r}; embed has its vectors"
+            )
+        return self.engine_
 
     def embed(self, words: Iterable[str]) -> NDArray[np.float32]:
-        """Return the vectors of words (N, D).
+        """Return the vectors of words alone (N, D).
 
         Raises:
             DataError: If a word has none, with the known word that is spelled most alike.
         """
-        vectors = self.vectors
+        vectors = None if self.is_contextual and self._context().is_spelled() else self.vectors
+        if vectors is None:
+            return self.engine_.embed(list(words))
         found = [vectors.vector(self._known(word)) for word in words]
         return np.stack(found) if found else np.zeros((0, vectors.size), np.float32)
 
@@ -168,6 +259,8 @@ class Embedder(Estimator):
 
     def nearest(self, word: str, k: int = 10) -> list[tuple[str, float]]:
         """Return the k words of greatest cosine with a word, with it."""
+        if self.is_contextual and word not in self.vectors and self.engine_.is_spelled():
+            return self.vectors.nearest(self.embed([word])[0], k)
         return self.vectors.nearest(self._known(word), k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 1) -> list[tuple[str, float]]:
@@ -200,9 +293,12 @@ class Embedder(Estimator):
     # -- saving ----------------------------------------------------------------------------------
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each table."""
+        """The shape of each table, or weight."""
         self.require_fitted()
-        return self.model_.shapes()
+        if self.is_contextual:
+            return {name: tuple(w.shape) for name, w in self.model_.state_dict().items()}
+        found: dict[str, tuple[int, ...]] = self.model_.shapes()
+        return found
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
@@ -215,13 +311,13 @@ class Embedder(Estimator):
             metrics=self.metrics_,
             provenance=self.provenance_,
         )
-        files: dict[str, Any] = {
-            VOCABULARY: self.vocabulary_.to_dict(),
-            VECTORS: lambda path: _write_table(path, self.model_.vectors),
-            OUTPUT: lambda path: _write_table(path, self.model_.output),
-        }
+        files: dict[str, Any] = {VOCABULARY: self.vocabulary_.to_dict()}
         if self.pipeline_.subword is not None:
             files[SUBWORD] = self.pipeline_.subword.to_bytes()
+        if self.is_contextual:
+            return write_model(directory, header, self.model_.state_dict(), files)
+        files[VECTORS] = lambda path: write_table(path, self.model_.vectors)
+        files[OUTPUT] = lambda path: write_table(path, self.model_.output)
         numbers = self.model_.vectors.size + self.model_.output.size
         return write_model(directory, header, None, files, numbers=numbers)
 
@@ -233,46 +329,17 @@ class Embedder(Estimator):
         subword = SubwordTokenizer.load(stored.place / SUBWORD) if text.unit == "subword" else None
         model.pipeline_ = TextPipeline(text, subword=subword)
         model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)
-        tables = [_read_table(stored.place / name) for name in (VECTORS, OUTPUT)]
+        if model.is_contextual:
+            from seqloom.tasks.contextual_embedder import stored_engine
+
+            known = (model.vocabulary_, model.pipeline_)
+            config = model._take_over(stored)
+            model._set(stored_engine(model.architecture, config, *known, stored))
+            return model
+        tables = [read_table(stored.place / name) for name in (VECTORS, OUTPUT)]
         try:
             model.model_ = load_model_class(model.architecture)(model._take_over(stored), *tables)
             model._vectors = WordVectors(model.vocabulary_.words, tables[0])
         except ShapeError as error:
             raise DataError(f"does not fit the configuration ({error})", stored.place) from None
         return model
-
-
-def most_frequent(
-    data: PreparedData, limits: PrepareConfig
-) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """The words of a text that are frequent enough, by falling count, and the row of each id."""
-    from seqloom.word2vec.model import count_ids
-
-    own = data.vocabularies["words"]
-    counts = count_ids(data.data.sequences["ids"].flat, len(own))
-    counts[: len(own.specials.names())] = 0
-    counts[len(own.words) :] = 0  # buckets of unknown words
-    order = np.argsort(-counts, kind="stable")
-    order = order[counts[order] >= limits.min_count][: limits.max_size]
-    rows = np.full(len(own), -1, np.int32)
-    rows[order] = np.arange(len(order))
-    words = [own.words[i] for i in order.tolist()]
-    known = Vocabulary(
-        words, counts[order].tolist(), specials=NO_SPECIALS, out_of_vocabulary="error"
-    )
-    return known, rows
-
-
-def _write_table(path: Path, table: NDArray[np.float32]) -> None:
-    with path.open("wb") as stream:
-        np.save(stream, table, allow_pickle=False)
-
-
-def _read_table(path: Path) -> NDArray[np.float32]:
-    try:
-        table = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"is no table of vectors ({error})", path) from None
-    if table.dtype != np.float32 or table.ndim != 2:
-        raise DataError(f"must be a table of float32, got {table.dtype} {table.shape}", path)
-    return np.asarray(table)
