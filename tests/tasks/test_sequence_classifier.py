@@ -25,8 +25,9 @@ from seqloom.data.ragged import Ragged
 from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.figures import heatmap, word_weights
 from seqloom.models.cnn_classifier import CNNClassifier, CNNClassifierConfig
-from seqloom.tasks.class_scores import softmax_loss
+from seqloom.tasks.class_scores import divergence, softmax_loss
 from seqloom.tasks.classifier_sequences import CutTextWarning
+from seqloom.tasks.classifier_training import class_goal
 from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective, all_scores
 from seqloom.text import WordVectors
@@ -447,3 +448,51 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert (tmp_path / "attention.png").stat().st_size > 1000
     assert names["model"].predict(["money and weather"]) == [{"money", "weather"}]
+
+
+def test_divergence_is_the_mean_of_both_ways_of_torchs():
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randn(2, 5, 3, generator=generator, dtype=torch.float64)
+    p, q = a.log_softmax(1), b.log_softmax(1)
+    kl = torch.nn.functional.kl_div
+    expected = (
+        kl(p, q, reduction="sum", log_target=True) + kl(q, p, reduction="sum", log_target=True)
+    ) / 2
+    torch.testing.assert_close(divergence(a, b), expected)
+    bernoulli = [torch.distributions.Bernoulli(logits=each) for each in (a, b)]
+    both = torch.distributions.kl_divergence(*bernoulli) + torch.distributions.kl_divergence(
+        *bernoulli[::-1]
+    )
+    torch.testing.assert_close(divergence(a, b, multilabel=True), both.sum() / 2)
+
+
+def test_consistency_reads_a_batch_twice_and_adds_how_far_apart_that_is():
+    config = CNNClassifierConfig(
+        vocab_size=9, input_size=0, output_size=3, consistency=0.7, widths=(2,)
+    )
+    torch.manual_seed(0)
+    model = CNNClassifier(config).train()
+    ids = np.random.default_rng(0).integers(2, 9, (4, 6))
+    sequences = Sequences(Ragged.of(ids.tolist()), 9)
+    examples = Examples(sequences, np.array([0, 1, 2, 1]))
+    goal = class_goal(model, "cnn", None, multilabel=False)
+    objective = SupervisedObjective(examples, None, goal, BatchConfig(batch_size=4, shuffle=False))
+    (batch,) = objective.batches(0, 0, rank=0, world_size=1)
+    torch.manual_seed(1)
+    found = objective.loss(model, batch.tensors("cpu"))
+    torch.manual_seed(1)
+    target = torch.from_numpy(examples.targets[batch.index])
+    inputs = batch.tensors("cpu")["sequences"].values
+    a, b = (model(inputs).scores for _ in range(2))
+    assert not torch.equal(a, b)
+    mean = (softmax_loss(a, target) + softmax_loss(b, target)) / 2
+    torch.testing.assert_close(found.total, mean + 0.7 * divergence(a, b))
+    once = (
+        softmax_loss(model.eval()(inputs).scores, target) / 4
+    )  # no penalty where nothing is trained
+    assert goal.measure(model, examples)["loss"] == pytest.approx(float(once.detach()), rel=1e-5)
+
+
+def test_a_negative_consistency_is_refused():
+    with pytest.raises(ConfigError, match="consistency must be a number not below 0, got -1"):
+        Classifier("cnn", consistency=-1).fit(TEXTS, LABELS)

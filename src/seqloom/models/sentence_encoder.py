@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -13,18 +13,28 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError, one_of
+from seqloom.nn.context import ContextMix, ContextOptions, Place, WordsInContext, context_size
 from seqloom.nn.masking import lengths_to_mask
 from seqloom.nn.pooling import POOLINGS, PoolingName
 
 UNKNOWN = 1  # the id of the unknown word; 0 is padding
 INIT_RANGE = 0.25  # word vectors begin in it, as in the code of Kim (2014)
+BY_TASK = {"by_task": True}  # marks a setting that a user gives the task, not the architecture
+
+SequenceItems = Int[Tensor, "B T"] | Float[Tensor, "B T D"] | WordsInContext
+"""Ids of words, vectors, or either with their context."""
+
+
+def items_of(x: SequenceItems) -> Int[Tensor, "B T"] | Float[Tensor, "B T D"]:
+    """The ids or vectors, without their context."""
+    return x.items if isinstance(x, WordsInContext) else x
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceOptions:
     """What the configuration of every classifier of sequences has.
 
-    A configuration inherits these and calls `check` in `__post_init__`. The last two are for
+    A configuration inherits these and calls `check` in `__post_init__`. The last three are for
     whoever trains the model; `forward` does not look at them.
 
     Args:
@@ -41,6 +51,10 @@ class SequenceOptions:
         max_norm: The greatest length of the weights of a class; they are shortened to it after
             each update (Hinton et al. 2012).
         l2: Times the squared weights, added to the mean loss.
+        consistency: Times how far apart the probabilities are that two passes with other units
+            dropped give, added to the mean loss of the two (R-Drop, Liang et al. 2021); 0 for one
+            pass.
+        context: What is read of words in context, if anything; the task's `contextual` decides.
     """
 
     TRAINING: ClassVar[Mapping[str, Any]] = {
@@ -50,6 +64,8 @@ class SequenceOptions:
         "optimizer": {"name": "adam", "rate": 1e-3},
     }
     VALID_SHARE: ClassVar[float] = 0.1
+    CONTEXT_AT_OUTPUT: ClassVar[bool] = False
+    """Whether there is a vector a word after the layers, for a context to stand beside."""
     MAX_LENGTH: ClassVar[int | None] = None
     """Items of a text that are read; None where time and memory only grow with the length."""
 
@@ -64,6 +80,8 @@ class SequenceOptions:
     word_dropout: float = 0.0
     max_norm: float | None = None
     l2: float = 0.0
+    consistency: float = 0.0
+    context: ContextOptions | None = field(default=None, metadata=BY_TASK)
 
     def check(self) -> None:
         """Refuse settings that make no sense for any model.
@@ -90,13 +108,20 @@ class SequenceOptions:
                 raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
         if self.max_norm is not None and self.max_norm <= 0:
             raise ConfigError(f"max_norm must be positive, got {self.max_norm}")
-        if not 0 <= self.l2 < float("inf"):
-            raise ConfigError(f"l2 must be a number not below 0, got {self.l2}")
+        for name in ("l2", "consistency"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be a number not below 0, got {getattr(self, name)}")
+
+        if context_size(self.context, "output") and not self.CONTEXT_AT_OUTPUT:
+            raise ConfigError(
+                f"{type(self).__name__} takes words in context at its input alone, got contextual."
+                "insert with 'output'; recurrent architectures take them there"
+            )
 
     @property
     def vector_size(self) -> int:
-        """Width of the vectors a model reads."""
-        return self.input_size or self.embed_size
+        """Width of the vectors a model's layers read."""
+        return (self.input_size or self.embed_size) + context_size(self.context, "input")
 
 
 class InputOptions(Protocol):
@@ -130,6 +155,8 @@ class SequenceInput(nn.Module):
     Classification", ACL, for dropped words.
     Differs from the paper: a dropped word is read as the unknown word.
 
+    Parameters: word vectors = embedding; mixes of words in context = context.
+
     Args:
         config: The settings.
     """
@@ -148,17 +175,18 @@ class SequenceInput(nn.Module):
         else:
             self.register_buffer("mean", torch.zeros(config.input_size, dtype=torch.float64))
             self.register_buffer("scale", torch.ones(config.input_size, dtype=torch.float64))
+        options: ContextOptions | None = getattr(config, "context", None)
+        self.context = None if options is None else ContextMix(options)
 
     def standardize(self, mean: Float[Tensor, " D"], scale: Float[Tensor, " D"]) -> None:
         """Subtract a mean from every given vector and multiply by a factor, from now on."""
         self.mean, self.scale = mean, scale
 
     def forward(
-        self,
-        x: Int[Tensor, "B T"] | Float[Tensor, "B T D"],
-        lengths: Int[Tensor, " B"] | None = None,
+        self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B T D"]:
-        """The vectors of each row; 0 on padding."""
+        """The vectors of each row, a mix of their context beside them; 0 on padding."""
+        given, x = x, items_of(x)
         self._check_input(x, lengths)
         B, T = x.shape[:2]
         dropped = None
@@ -172,7 +200,19 @@ class SequenceInput(nn.Module):
         y = functional.dropout(y, self.embedding_dropout, self.training)
         if lengths is not None:
             y = y.masked_fill(~lengths_to_mask(lengths, T)[..., None], 0.0)
-        return y
+        return self._beside("input", y, given, lengths)
+
+    def after_layers(
+        self, y: Float[Tensor, "B T H"], x: SequenceItems, lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B T O"]:
+        """What layers made of `x`, with a mix of the context beside it if it is wanted there."""
+        return self._beside("output", y, x, lengths)
+
+    def _beside(self, place: Place, y: Tensor, x: SequenceItems, lengths: Tensor | None) -> Tensor:
+        if self.context is None or place not in self.context.options.insert:
+            return y
+        context = x.context if isinstance(x, WordsInContext) else None
+        return torch.cat([y, self.context(place, context, lengths).to(y.dtype)], dim=-1)
 
     def _check_input(self, x: Tensor, lengths: Tensor | None) -> None:
         shape = tuple(x.shape)

@@ -48,6 +48,20 @@ def multilabel_loss(scores: Tensor, targets: Tensor, weights: Tensor | None = No
     )
 
 
+def divergence(scores: Tensor, others: Tensor, *, multilabel: bool = False) -> Tensor:
+    r"""Return how far two sets of scores of the same rows are apart, both ways, summed.
+
+    $$\sum_i \tfrac12 \left(KL(p_i \| q_i) + KL(q_i \| p_i)\right)
+    = \sum_i \tfrac12 \sum_c (p_{ic} - q_{ic}) (\ln p_{ic} - \ln q_{ic})$$
+
+    with p and q the softmax of the scores, or one sigmoid a label (Liang et al. 2021, R-Drop).
+    """
+    if multilabel or scores.shape[1] == 1:
+        return ((scores.sigmoid() - others.sigmoid()) * (scores - others)).sum() / 2
+    first, second = scores.log_softmax(dim=1), others.log_softmax(dim=1)
+    return ((first.exp() - second.exp()) * (first - second)).sum() / 2
+
+
 class ClassLoss(Protocol):
     """Scores and targets to the summed loss."""
 

@@ -21,12 +21,12 @@ from seqloom.models.outputs import ScoreOutput
 from seqloom.models.perceptron import Perceptron
 from seqloom.models.sentence_encoder import SequenceOptions
 from seqloom.nn.masking import lengths_to_mask
-from seqloom.tasks.class_scores import chosen, class_metrics, find_link
+from seqloom.tasks.class_scores import chosen, class_metrics, divergence, find_link
 from seqloom.tasks.classifier_multilabel import multilabel_metrics
 from seqloom.tasks.conditioning import ClassCoordinates
 from seqloom.tasks.fitting import Learned, RunSettings, run_training
 from seqloom.tasks.sequences import Sequences
-from seqloom.tasks.supervised_objective import Examples, Goal, all_scores, model_input
+from seqloom.tasks.supervised_objective import Examples, Goal, Loss, all_scores, model_input
 
 if TYPE_CHECKING:
     from seqloom.training import TrainConfig
@@ -176,13 +176,20 @@ def class_goal(
 
     if isinstance(model.config, SequenceOptions):
         constrain = None if model.config.max_norm is None else _constrain
-        return Goal(loss, None, metrics, _extra(model.config), constrain)
+        twice = _apart(model.config.consistency, multilabel=multilabel)
+        return Goal(loss, None, metrics, _extra(model.config), constrain, twice)
     l2 = getattr(model.config, "l2", 0.0)
 
     def penalty(weight: Tensor) -> Tensor:
         return l2 / 2 * weight.square().sum()
 
     return Goal(loss, penalty if l2 else None, metrics)
+
+
+def _apart(weight: float, *, multilabel: bool) -> Loss | None:
+    if not weight:
+        return None
+    return lambda scores, others: weight * divergence(scores, others, multilabel=multilabel)
 
 
 def _rows(table: NDArray[np.bool_]) -> list[frozenset[Any]]:

@@ -15,11 +15,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from seqloom.data.batches import Batch
+from seqloom.data.batches import Batch, Padded
 from seqloom.data.bucketing import BatchConfig, Bucketing
 from seqloom.data.features import Features
 from seqloom.models.outputs import ScoreOutput
 from seqloom.nn.bag import Bag
+from seqloom.nn.context import WordsInContext
 from seqloom.tasks.sequences import Sequences
 
 EVALUATION_ROWS = 4096
@@ -51,6 +52,8 @@ class Goal:
         extra: What else training costs, summed over the examples of a batch: it takes the model,
             its output and the lengths of the rows, None where nothing is padded.
         constrain: What is done to the weights after an update.
+        twice: What it costs, summed, that two passes of training differ in their scores; with it a
+            batch is read twice, and the losses are averaged.
         evaluation: What is measured of a model on examples, in place of `loss` and `metrics` of
             all scores; "loss" is among it.
     """
@@ -60,6 +63,7 @@ class Goal:
     metrics: Callable[[NDArray[Any], NDArray[Any]], dict[str, float]]
     extra: Callable[[nn.Module, ScoreOutput, Tensor | None], Tensor] | None = None
     constrain: Callable[[nn.Module], None] | None = None
+    twice: Loss | None = None
     evaluation: Callable[[nn.Module, Examples], dict[str, float]] | None = None
 
     def measure(self, model: nn.Module, examples: Examples) -> dict[str, float]:
@@ -94,7 +98,10 @@ def real_lengths(batch: Batch) -> Tensor | None:
 def run_model(model: nn.Module, batch: Batch) -> ScoreOutput:
     """Return what a model says of a batch of tensors."""
     if "sequences" in batch.sequences:
-        output: ScoreOutput = model(batch["sequences"].values, real_lengths(batch))
+        x = batch["sequences"].values
+        if "context" in batch.sequences:
+            x = WordsInContext(x, batch["context"].values)
+        output: ScoreOutput = model(x, real_lengths(batch))
     else:
         output = model(model_input(batch))
     return output
@@ -103,7 +110,10 @@ def run_model(model: nn.Module, batch: Batch) -> ScoreOutput:
 def make_batch(features: Features, index: NDArray[np.int64], **values: NDArray[Any]) -> Batch:
     """Return the examples at these places with further values of them."""
     if isinstance(features, Sequences):
-        return Batch(index, {"sequences": features.pad(index)}, values)
+        sequences = {"sequences": features.pad(index)}
+        if features.context is not None:
+            sequences["context"] = Padded(*features.context.pad(index))
+        return Batch(index, sequences, values)
     return Batch(index, {}, {**features.arrays(index), **values})
 
 
@@ -219,14 +229,23 @@ class SupervisedObjective:
         if self.goal.constrain is not None:
             self.goal.constrain(model)
         output = run_model(model, batch)
-        total = self.goal.loss(output.scores, batch.values["target"])
-        if self.goal.extra is not None:
-            total = total + self.goal.extra(model, output, real_lengths(batch))
+        total = self._cost(model, batch, output)
+        if self.goal.twice is not None:
+            again = run_model(model, batch)
+            total = (total + self._cost(model, batch, again)) / 2
+            total = total + self.goal.twice(output.scores, again.scores)
         if self.goal.penalty is not None:
             share = len(batch) / len(self.train.features)
             weight: Any = model.original_weight()  # type: ignore[operator]
             total = total + share * self.goal.penalty(weight)
         return LossOutput(total, len(batch))
+
+    def _cost(self, model: nn.Module, batch: Batch, output: ScoreOutput) -> Tensor:
+        """The loss of one pass, and what else it costs."""
+        total = self.goal.loss(output.scores, batch.values["target"])
+        if self.goal.extra is None:
+            return total
+        return total + self.goal.extra(model, output, real_lengths(batch))
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Mean loss and metrics of the validation examples."""
