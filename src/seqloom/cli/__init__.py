@@ -14,14 +14,15 @@ import typer
 
 from seqloom import __version__
 from seqloom.cli import (
+    answer,
     bench,
     compare,
     data,
     demo,
     doctor,
     embed,
-    filtering,
     export,
+    filtering,
     forecast,
     listing,
     mix,
@@ -61,6 +62,7 @@ app.command("summarize", epilog=summarize.EXAMPLES)(summarize.run)
 app.command("relate", epilog=relate.EXAMPLES)(relate.run)
 app.command("tag", epilog=tag.EXAMPLES)(tag.run)
 app.command("translate", epilog=translate.EXAMPLES)(translate.run)
+app.command("answer", epilog=answer.EXAMPLES)(answer.run)
 app.command("forecast", epilog=forecast.EXAMPLES)(forecast.run)
 app.command("fill")(use.fill)
 app.command("rescore", epilog=use.NBEST)(use.rescore)
@@ -69,9 +71,9 @@ app.command("cache")(mix.cache)
 app.command("compare", epilog=compare.EXAMPLES)(compare.run)
 app.command("inspect")(use.inspect)
 app.command("pack")(pack.run)
+app.command("export", epilog=export.EXAMPLES)(export.run)
 app.command("demo")(demo.run)
 app.command("bench")(bench.run)
-app.command("export", epilog=export.EXAMPLES)(export.run)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("studio")(serve.studio)
 app.command("filter", epilog=filtering.EXAMPLES)(filtering.run)

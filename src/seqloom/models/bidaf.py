@@ -82,6 +82,8 @@ class AttentionFlow(nn.Module):
     $$G_i = [H_i; A_i; H_i \odot A_i; H_i \odot C]$$
 
     Paper: Seo et al. (2017), section 2, layer 4.
+    Differs from the paper: the part of w for the product begins as 1, so that S is the inner
+    product at first and equal words find each other from the first update on.
     Parameters: w = weight, the three parts of it in a row each (3, D).
 
     Args:
@@ -94,6 +96,8 @@ class AttentionFlow(nn.Module):
         super().__init__()
         bound = (3 * input_size) ** -0.5
         self.weight = nn.Parameter(torch.empty(3, input_size).uniform_(-bound, bound))
+        with torch.no_grad():
+            self.weight[2] = 1.0
         self.to_question, self.to_passage = to_question, to_passage
         self.output_size = input_size * (4 if to_passage else 3)
 

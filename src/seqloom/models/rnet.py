@@ -23,7 +23,7 @@ from seqloom.models.reader_parts import (
 )
 from seqloom.nn.attention import attention_weights
 from seqloom.nn.recurrent import Recurrent
-from seqloom.nn.scores import SCORES, Additive
+from seqloom.nn.scores import SCORES, Additive, General
 
 Matching = Literal["parallel", "recurrent"]
 Pointing = Literal["softmax", "pointer"]
@@ -101,6 +101,8 @@ class GatedMatch(nn.Module):
 
     Paper: Wang et al. (2017), "Gated Self-Matching Networks for Reading Comprehension and Question
     Answering", ACL, equations 4 to 6, without the state in the score.
+    Differs from the paper: the matrix of the score "general" begins near the identity, so that
+    equal words find each other from the first update on.
     Parameters: s = score, W_g = gate.
 
     Args:
@@ -113,6 +115,9 @@ class GatedMatch(nn.Module):
     def __init__(self, size: int, score: str, hidden_size: int, *, gated: bool) -> None:
         super().__init__()
         self.score = SCORES[score](size, size, hidden_size)
+        if isinstance(self.score, General):
+            with torch.no_grad():
+                self.score.key.weight += torch.eye(size)
         self.gate = nn.Linear(2 * size, 2 * size, bias=False) if gated else None
 
     def forward(

@@ -63,9 +63,9 @@ class Reader(Estimator):
         >>> passage = "Ada was born in London. Max was born in Rome."
         >>> asked = [Question("1", passage, "Where was Ada born?", (Answer("London", 16),)),
         ...     Question("2", passage, "Where was Max born?", (Answer("Rome", 40),))]
-        >>> model = Reader("bidaf", hidden_size=16, valid_share=0, min_count=1, dropout=0.0,
-        ...     training={"epochs": 30, "averaging": "none", "device": "cpu",
-        ...     "schedule": {"warmup": 0}, "optimizer": {"rate": 0.02}})
+        >>> model = Reader("bidaf", hidden_size=24, valid_share=0, min_count=1, dropout=0.0,
+        ...     training={"epochs": 60, "averaging": "none", "device": "cpu",
+        ...     "schedule": {"warmup": 0}, "optimizer": {"rate": 0.01}})
         >>> answer = model.fit(asked).answer(passage, "Where was Max born?")
         >>> answer.text, passage[answer.start : answer.end]
         ('Rome', 'Rome')

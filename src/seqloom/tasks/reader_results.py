@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,29 @@ class AttentionMap:
     passage: tuple[str, ...]
     question: tuple[str, ...]
     weights: NDArray[np.float64]
+
+    def most(self) -> list[tuple[str, str, float]]:
+        """Each word of the passage, the question word it looked at most, and how much."""
+        best = self.weights.argmax(axis=1)
+        return [
+            (word, self.question[j], float(row[j]))
+            for word, j, row in zip(self.passage, best.tolist(), self.weights, strict=True)
+        ]
+
+    def draw(
+        self, path: str | PathLike[str] | None = None, *, first: int = 0, count: int = 60
+    ) -> Figure:
+        """Draw a stretch of the passage as a heat map, a row a word of the passage.
+
+        Args:
+            path: Where to write the picture, if it is to be written.
+            first: The first word drawn.
+            count: How many words are drawn.
+        """
+        from seqloom.figures import heatmap, save
+
+        part = slice(first, first + count)
+        figure = heatmap(self.weights[part], self.passage[part], self.question, label="attention")
+        if path is not None:
+            save(figure, path)
+        return figure

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqloom.data.examples import Answer, Question
@@ -157,12 +158,14 @@ def open_questions(source: Any) -> Iterable[Question]:
     Raises:
         InputError: If something else than questions is given.
     """
-    if isinstance(source, str | PathLike):
-        name = fspath(source)
-        if "+" in name and ":" in name:
-            return [each for part in name.split("+") for each in open_questions(part)]
-        return read_questions(name) if ":" not in name else read_input(name, "text")
-    return list(source)
+    if not isinstance(source, str | PathLike):
+        return list(source)
+    name = fspath(source)
+    if Path(name).exists():
+        return read_questions(name)
+    if "+" in name:
+        return [each for part in name.split("+") for each in open_questions(part)]
+    return read_questions(name) if ":" not in name else read_input(name, "text")
 
 
 def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:

@@ -1,0 +1,73 @@
+"""`seqloom answer`: the stretch of a passage that answers a question."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.output import JsonOption, note
+
+SHIPPED = "english-bidaf"
+EXAMPLES = (
+    'Examples: seqloom answer --passage page.txt "Who built it?"; cat questions.txt | seqloom '
+    "answer --model MODEL --passage a.txt --passage b.txt --top 3 --json"
+)
+
+
+def run(
+    question: Annotated[
+        str, typer.Argument(help="The question; - reads one a line from standard input.")
+    ] = "-",
+    passage: Annotated[
+        list[str] | None, typer.Option(help="A file to search; may be given several times.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="A model directory of task answer, or a shipped model.")
+    ] = SHIPPED,
+    top: Annotated[int, typer.Option(help="How many answers to each question.", min=1)] = 1,
+    threshold: Annotated[
+        float, typer.Option(help="Give no answer that is less probable than this.")
+    ] = 0.0,
+    window: Annotated[
+        int | None, typer.Option(help="Words of a window over long passages.", min=1)
+    ] = None,
+    attention: Annotated[
+        Path | None,
+        typer.Option(help="Draw which question words the first passage looked at."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the answer to each question; nothing but an empty line where there is none."""
+    from seqloom import Reader
+    from seqloom.data.sources import read_lines, read_whole
+    from seqloom.errors import DataError
+
+    if not passage:
+        raise typer.BadParameter("name a file to search", param_hint="--passage")
+    asked = [question]
+    if question == "-":
+        asked = [line for _, line in read_lines("-") if line.strip()]
+        if not asked:
+            raise DataError("there must be a question, got none", "-")
+    texts = [read_whole(name) for name in passage]
+    reader = Reader.load(model)
+    found = reader.answer_all(
+        [(texts, each) for each in asked], top=top, threshold=threshold, window=window
+    )
+    for each, answers in zip(asked, found, strict=True):
+        if as_json:
+            rows = [{**asdict(one), "passage": passage[one.passage]} for one in answers]
+            typer.echo(json.dumps({"question": each, "answers": rows}, ensure_ascii=False))
+        elif top == 1:
+            typer.echo(answers[0].text)
+        else:
+            for one in answers:
+                where = f"{passage[one.passage]}:{one.start}"
+                typer.echo(f"{one.probability:.3f}\t{one.text}\t{where}")
+    if attention is not None:
+        reader.attention(texts[0], asked[0]).draw(attention)
+        note(f"drawn in {attention}")

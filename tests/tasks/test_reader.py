@@ -1,0 +1,365 @@
+"""Readers: alignment, fitting, answers from long and several passages, saving, bad input."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqloom import Reader, load
+from seqloom.data.examples import Answer, Question
+from seqloom.errors import ConfigError, DataError, InputError
+from seqloom.tasks.reader import misaligned
+from seqloom.tasks.reader_data import cut_windows, encode_texts, encode_training
+from seqloom.tasks.reader_text import WordSplitter, align, read_all
+from seqloom.tasks.reader_training import set_apart
+from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
+from seqloom.text import TextConfig, TextPipeline
+
+SPLITTER = WordSplitter(TextPipeline(TextConfig(language="en")))
+PEOPLE = [("Ada", "London"), ("Max", "Rome"), ("Eva", "Oslo"), ("Bob", "Paris")]
+PASSAGE = " ".join(f"{name} was born in {city}." for name, city in PEOPLE)
+QUICK = {
+    "epochs": 80,
+    "seed": 1,
+    "averaging": "none",
+    "evaluate_every": 20,
+    "device": "cpu",
+    "schedule": {"warmup": 0},
+    "optimizer": {"rate": 0.01},
+}
+SMALL: dict[str, Any] = {"hidden_size": 24, "embed_size": 32, "dropout": 0.0, "char_size": 8}
+
+
+def asked(name: str, city: str, passage: str = PASSAGE, title: str = "") -> Question:
+    answer = Answer(city, passage.index(city))
+    return Question(name, passage, f"Where was {name} born?", (answer,), title)
+
+
+QUESTIONS = [asked(*each) for each in PEOPLE]
+
+
+def new(arch: str = "bidaf", **settings: Any) -> Reader:
+    training = {**QUICK, **settings.pop("training", {})}
+    values: dict[str, Any] = {"min_count": 1, "valid_share": 0, "overlap": 10, **SMALL, **settings}
+    return Reader(arch, training=training, **values)
+
+
+@pytest.fixture(scope="module")
+def model() -> Reader:
+    return new().fit(QUESTIONS, valid=QUESTIONS)
+
+
+# -- words and alignment ---------------------------------------------------------------------------
+
+
+def test_words_are_cut_where_answers_end() -> None:
+    text = "In 1990-95 the well-known U.S. firm paid $5million; it didn't, the 20th. John's 3,000.5"
+    words, spans = SPLITTER(text)
+    assert words == (
+        "In 1990 - 95 the well - known U.S. firm paid $ 5 million ; it did n't , the 20th . "
+        "John 's 3,000.5"
+    ).split(" ")
+    assert [text[a:b] for a, b in spans] == words
+    whole = WordSplitter(TextPipeline(TextConfig(language="en")), cut=False)
+    assert "well-known" in whole(text).words
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60))
+def test_every_word_is_the_text_at_its_place(text: str) -> None:
+    words, spans = SPLITTER(text)
+    assert [text[a:b] for a, b in spans] == words
+    assert all(a < b for a, b in spans)
+    assert all(one[1] <= two[0] for one, two in pairwise(spans))
+    visible = [i for i, letter in enumerate(text) if not letter.isspace()]
+    assert set(visible) <= {i for a, b in spans for i in range(a, b)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1), st.data())
+def test_alignment_is_that_of_a_visible_loop(sizes: list[tuple[int, int]], data: Any) -> None:
+    spans, place = [], 0
+    for gap, size in sizes:
+        spans.append((place + gap, place + gap + size))
+        place += gap + size
+    start = data.draw(st.integers(0, place - 1))
+    end = data.draw(st.integers(start + 1, place))
+    touched = [i for i, (a, b) in enumerate(spans) if a < end and b > start]
+    assert align(spans, start, end) == ((touched[0], touched[-1]) if touched else None)
+
+
+def test_misaligned_answers_are_listed_and_learned_by_the_words_they_touch() -> None:
+    wrong = Question("7", "The Japanese ate.", "Who?", (Answer("Japan", 4),), "Food")
+    found = misaligned([wrong, QUESTIONS[0]])
+    assert [(each.id, each.answer, each.words) for each in found] == [("7", "Japan", "Japanese")]
+    data = read_all([wrong], SPLITTER, "training")
+    assert data.spans == [(1, 1)]
+
+
+def test_published_answers_align(shared_data: Path) -> None:
+    data = read_all("squad-v1.1:valid", SPLITTER, "evaluation")
+    for example, which, (first, last) in zip(data.examples, data.which, data.spans, strict=True):
+        spans = data.passages[which].spans
+        told = example.passage[spans[first][0] : spans[last][1]]
+        assert example.answers[0].text.strip() in told
+    assert len(data) == 10570
+    assert 0 < len(data.misaligned) < 100  # positions in dev are guesses
+
+
+def test_numbers_are_known_by_their_shape() -> None:
+    texts = [["In", "1990", "and", "1991", "in", "1992", "1993"]]
+    known = ReaderVocabulary.learn(texts, min_count=2)
+    assert known.lookup("IN") == known.words["in"] != known.unknown
+    assert known.lookup("1855") == known.lookup("1990") == known.words["0000"] != known.unknown
+    assert known.lookup("and") == known.unknown
+    assert len(known.spelling("x" * 40)) == MAX_SPELLING
+
+
+def test_long_training_passages_keep_their_answer() -> None:
+    passage = " ".join(f"w{i}" for i in range(60))
+    examples = [
+        Question(str(i), passage, "which?", (Answer(f"w{i}", passage.index(f"w{i}")),))
+        for i in (10, 30, 59)
+    ]
+    data = read_all(examples, SPLITTER, "training")
+    known = ReaderVocabulary.learn([*data.texts()], min_count=1)
+    encoded, left_out = encode_training(data, known, 20)
+    assert left_out == 0 and encoded.sizes.tolist() == [20, 20, 20]
+    batch = encoded.batch(np.arange(3))
+    for row, (first, last), example in zip(
+        batch["passage"].values, batch.values["spans"], data.examples, strict=True
+    ):
+        words = [known.words.words[batch.values["words"][place]] for place in row]
+        told = "".join(words[first : last + 1])
+        assert told == example.answers[0].text
+    assert encode_training(data, known, 1)[1] == 3  # "w", "10": two words do not fit into one
+
+
+def test_articles_are_set_apart_whole() -> None:
+    examples = [
+        asked(name, city, PASSAGE, f"article {i % 10}")
+        for i, (name, city) in enumerate(PEOPLE * 25)
+    ]
+    data = read_all(examples, SPLITTER, "training")
+    train, valid = set_apart(data, 0.2, 0)
+    assert valid is not None
+    assert len(train) + len(valid) == 100 and 10 <= len(valid) <= 22
+    titles = [{each.title for each in part.examples} for part in (train, valid)]
+    assert not titles[0] & titles[1]
+    assert set_apart(data, 0.0, 0)[1] is None
+
+
+@given(st.integers(1, 90), st.integers(1, 30), st.integers(0, 29))
+def test_windows_cover_a_passage_and_overlap(length: int, window: int, overlap: int) -> None:
+    overlap = min(overlap, window - 1)
+    found = cut_windows(length, window, overlap)
+    assert found[0][0] == 0 and found[-1][1] == length
+    assert all(b - a == min(window, length) for a, b in found)
+    for (_, end), (begin, _) in pairwise(found):
+        assert end - begin >= overlap
+
+
+# -- learning and answering ------------------------------------------------------------------------
+
+
+def test_it_learns_and_answers_with_what_stands_in_the_passage(model: Reader) -> None:
+    assert model.evaluate(QUESTIONS)["exact"] == 100.0
+    assert model.score(QUESTIONS) == 100.0
+    assert model.predict(QUESTIONS) == dict(PEOPLE)
+    for name, city in PEOPLE:
+        found = model.answer(PASSAGE, f"Where was {name} born?")
+        assert found.text == city == PASSAGE[found.start : found.end]
+        assert 0 < found.probability <= 1
+    assert model.provenance_["misaligned"] == 0
+
+
+@pytest.mark.parametrize(("arch", "size", "seed"), [("rnet-notes", 24, 1), ("rnet-paper", 12, 0)])
+def test_both_kinds_of_rnet_learn(arch: str, size: int, seed: int) -> None:
+    training = {"seed": seed, "epochs": 80 if seed else 60}
+    fitted = new(arch, hidden_size=size, embed_size=32 if seed else 16, training=training)
+    fitted.fit(QUESTIONS)
+    assert fitted.predict(QUESTIONS) == dict(PEOPLE)
+
+
+def test_many_answers_are_different_and_probabilities_fall(model: Reader) -> None:
+    (found,) = model.answer_all([(PASSAGE, "Where was Eva born?")], top=8)
+    assert found[0].text == "Oslo"
+    assert len({(each.start, each.end) for each in found}) == len(found) == 8
+    chances = [each.probability for each in found]
+    assert chances == sorted(chances, reverse=True) and sum(chances) <= 1 + 1e-6
+
+
+def test_a_batch_answers_as_each_alone(model: Reader) -> None:
+    pairs = [(PASSAGE, f"Where was {name} born?") for name, _ in PEOPLE]
+    pairs += [(PASSAGE[:40], "Where?"), ("Rome", "Where was Max born, they asked themselves?")]
+    together = model.answer_all(pairs)
+    for (passage, question), (found,) in zip(pairs, together, strict=True):
+        own = model.answer(passage, question)
+        assert (own.text, own.start) == (found.text, found.start)
+        assert own.probability == pytest.approx(found.probability, rel=1e-4)
+
+
+def test_windows_of_a_long_document_find_the_same_words(model: Reader) -> None:
+    long = "Nothing of note. " * 30 + PASSAGE
+    for window in (30, 60, 10**6):
+        found = model.answer(long, "Where was Ada born?", window=window)
+        assert long[found.start : found.end] == found.text != ""
+    texts = ["Nothing of note here.", PASSAGE]
+    several = model.answer(texts, "Where was Ada born?")
+    assert texts[several.passage][several.start : several.end] == several.text
+    whole = model.answer_all([(PASSAGE, "Where was Ada born?")], top=3, window=10**6)[0]
+    short = model.answer_all([(PASSAGE, "Where was Ada born?")], top=3)[0]
+    assert [each.text for each in whole] == [each.text for each in short]
+
+
+def test_an_improbable_answer_is_not_given(model: Reader) -> None:
+    found = model.answer(PASSAGE, "Where was Ada born?", threshold=1.0)
+    assert (found.text, found.start, found.end) == ("", 0, 0)
+    sure = model.answer(PASSAGE, "Where was Ada born?", threshold=0.01)
+    assert sure.text == "London"
+
+
+def test_attention_is_given_as_data_and_picture(model: Reader, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = model.attention(PASSAGE, "Where was Ada born?")
+    assert found.weights.shape == (len(found.passage), len(found.question)) == (24, 5)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, rtol=1e-5)
+    word, looked, share = found.most()[0]
+    assert word == "Ada" and looked in found.question and share == found.weights[0].max()
+    found.draw(tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_saving_and_loading_changes_nothing(model: Reader, tmp_path: Path) -> None:
+    place = model.save(tmp_path / "model")
+    loaded = load(place)
+    assert isinstance(loaded, Reader)
+    question = "Where was Max born?"
+    assert loaded.answer(PASSAGE, question) == model.answer(PASSAGE, question)
+    assert loaded.get_params()["hidden_size"] == 24
+    again = loaded.save(tmp_path / "again")
+    for path in place.iterdir():
+        assert path.read_bytes() == (again / path.name).read_bytes()
+
+
+def test_a_run_that_stopped_goes_on(tmp_path: Path) -> None:
+    training = {"epochs": 4, "averaging": "ema", "evaluate_every": 1}
+    whole = new(training=training).fit(QUESTIONS, valid=QUESTIONS, out=tmp_path / "whole")
+
+    def stop(report: Any) -> None:
+        if report.step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        new(training=training).fit(
+            QUESTIONS, valid=QUESTIONS, out=tmp_path / "parts", callbacks=[stop]
+        )
+    parts = new(training=training).fit(
+        QUESTIONS, valid=QUESTIONS, out=tmp_path / "parts", resume=True
+    )
+    question = "Where was Max born?"
+    assert parts.answer(PASSAGE, question) == whole.answer(PASSAGE, question)
+
+
+def test_chinese_is_read_by_characters() -> None:
+    passage = "小明生于上海。小红生于北京，后来去了广州。"
+    examples = [
+        Question("1", passage, "小明生于哪里？", (Answer("上海", 4),)),
+        Question("2", passage, "小红生于哪里？", (Answer("北京", 11),)),
+    ]
+    fitted = new(text={"unit": "character"}, rules="cmrc").fit(examples, valid=examples)
+    assert fitted.metrics_["valid_exact"] == 100.0
+    found = fitted.answer(passage, "小红生于哪里？")
+    assert found.text == "北京" and found.start == 11
+    assert fitted.words_.characters is None
+
+
+def test_several_files_are_read_together(tmp_path: Path) -> None:
+    names = [
+        squad_file(tmp_path / f"{i}.json", question, str(i)) for i, question in enumerate("ab")
+    ]
+    data = read_all(f"{names[0]}+{names[1]}", SPLITTER, "training")
+    assert [each.id for each in data.examples] == ["0", "1"]
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+def squad_file(path: Path, question: str = "Where?", name: str = "q1", **changes: Any) -> str:
+    answer = {"text": "Rome", "answer_start": 3, **changes}
+    entry = {"id": name, "question": question, "answers": [answer]}
+    paragraph = {"context": "In Rome.", "qas": [entry]}
+    path.write_text(json.dumps({"data": [{"title": "Cities", "paragraphs": [paragraph]}]}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        (Question("q1", "In Rome.", " ", (), "Cities"), "question of question 'q1' of article 'Ci"),
+        (Question("q1", "\n", "Where?", (), "Cities"), "passage of question 'q1' of article 'Cit"),
+        (
+            Question("q1", "In Rome.", "Where?", (Answer("Rome", 9),), "Cities"),
+            "'q1' of article 'Cities' must lie within the 8 characters of its passage, got 9 to 13",
+        ),
+        (
+            Question("q1", "In Rome.", "Where?", (Answer("Oslo", 3),), "Cities"),
+            "'q1' of article 'Cities' must be the text at 3 of its passage, got 'Oslo'",
+        ),
+    ],
+    ids=["no question", "no passage", "outside", "not there"],
+)
+def test_bad_questions_are_refused_with_article_and_id(example: Question, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        new().fit([example])
+
+
+def test_bad_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="question 'q1' is not in the passage: 'Oslo'"):
+        new().fit(squad_file(tmp_path / "a.json", text="Oslo"))
+    (tmp_path / "b.json").write_text('{"data": [{"paragraphs": [{"context": "x"}]}]}')
+    with pytest.raises(DataError, match="paragraph 1 of article 1 must have 'qas'"):
+        new().fit(str(tmp_path / "b.json"))
+    monkeypatch.setattr("seqloom.tasks.reader_text.MAX_CHARACTERS", 5)
+    with pytest.raises(InputError, match="at most 5 characters, got 8; split it"):
+        new().fit(squad_file(tmp_path / "c.json"))
+
+
+def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
+    with pytest.raises(ConfigError, match="'hiden_size'; did you mean 'hidden_size'"):
+        Reader(hiden_size=3)
+    with pytest.raises(ConfigError, match="overlap must lie between 0 and the window of 9, got 9"):
+        new(window=9, overlap=9).fit(QUESTIONS)
+    with pytest.raises(ConfigError, match="max_words must be at least 1, got 0"):
+        new(max_words=0).fit(QUESTIONS)
+    with pytest.raises(ConfigError, match="'squd'; did you mean 'squad'"):
+        new(rules="squd").fit(QUESTIONS)
+    with pytest.raises(InputError, match="data must be questions about passages, got str"):
+        new().fit(["a text"])
+    with pytest.raises(InputError, match="must hold at least one question, got none"):
+        new().fit([])
+    with pytest.raises(InputError, match="got none"):
+        new().fit([Question("1", "No answer here.", "Why?", ())])
+    with pytest.raises(InputError, match="question 1 must have at least one word, got ''"):
+        model.answer(PASSAGE, "")
+    with pytest.raises(InputError, match="passage 2 must have at least one word, got ' '"):
+        model.answer([PASSAGE, " "], "Where?")
+    with pytest.raises(InputError, match="question 1 must come with a passage, got none"):
+        model.answer([], "Where?")
+    with pytest.raises(ConfigError, match="top must be at least 1, got 0"):
+        model.answer_all([(PASSAGE, "Where?")], top=0)
+    with pytest.raises(ConfigError, match=r"threshold must lie in \[0, 1\], got 2"):
+        model.answer(PASSAGE, "Where?", threshold=2)
+
+
+def test_texts_are_numbered_once_for_each_different_word() -> None:
+    known = ReaderVocabulary.learn([["a", "b", "a"]], min_count=1)
+    texts = encode_texts([["a", "b", "a"]], [["b", "A"]], known)
+    assert texts.passages[0].tolist() == [0, 1, 0]
+    assert texts.questions[0].tolist() == [1, 2]
+    assert texts.words[0] == texts.words[2]  # "a" and "A" are one word of two spellings
