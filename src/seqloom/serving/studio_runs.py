@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,12 @@ NOT_DRAWN = ("step", "epoch", "rate", "seconds", "items_per_second")
 
 
 def runs_folder() -> Path:
-    """Where the studio keeps what it trains, and looks for further runs."""
-    return cache_folder() / "runs"
+    """Where the studio keeps what it trains, and looks for further runs.
+
+    It is `$SEQLOOM_RUNS`, else a folder of the cache.
+    """
+    given = os.environ.get("SEQLOOM_RUNS")
+    return Path(given).expanduser() if given else cache_folder() / "runs"
 
 
 def list_runs(served: Iterable[tuple[str, Path]], folder: Path) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def train_classifier(
             every `StepReport`.
 
     Returns:
-        {"event": "end"} with the metrics of the validation examples; or {"event": "refused"} with
+        {"event": "end"} with the metrics of the validation examples and the place; or {"event": "refused"} with
         what must be different, as whoever asks owns the table and may see it quoted.
     """
     place = Path(payload["place"])
@@ -71,7 +71,8 @@ def train_classifier(
         model.fit(examples, out=place, callbacks=[_Teller(send)])
     except SeqloomError as error:
         return {"event": "refused", "message": str(error)}
-    return {"event": "end", "run": place.name, "metrics": dict(model.metrics_)}
+    metrics = dict(model.metrics_)
+    return {"event": "end", "run": place.name, "place": str(place), "metrics": metrics}
 
 
 def _read(payload: Mapping[str, Any], place: Path) -> list[Any]:

@@ -198,7 +198,7 @@ export function lines(series, width, { xlabel, ylabel, log = false, height = 300
   const ys = all.map(([, y]) => f(y));
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   let [low, high] = [Math.min(...ys), Math.max(...ys)];
-  if (low === high) [low, high] = [low - 0.5, high + 0.5];
+  if (low === high) [low, high] = log ? [low - 0.5, high + 0.5] : [Math.min(0, 2 * low), Math.max(2 * high, 1e-3)];
   if (!log && low > 0 && low < 0.4 * high) low = 0;
   const ticks = log ? powers(low, high) : steps(low, high, 5);
   low = Math.min(low, ticks[0]);

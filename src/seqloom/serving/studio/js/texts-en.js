@@ -190,7 +190,7 @@ export const english = {
   "train.reached": "What it reached on rows held out",
   "train.nometrics": "There were too few rows to hold any out.",
   "train.try": "Try it on a text",
-  "train.serve": "To serve it, start the server with it (where $SEQLOOM_CACHE is set, the folder is there):",
+  "train.serve": "To serve it, start a server with it:",
   "arch.softmax": "linear, quick",
   "arch.logistic": "linear, one class against the rest",
   "arch.mlp": "small network over words",

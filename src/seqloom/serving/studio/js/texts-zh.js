@@ -190,7 +190,7 @@ export const chinese = {
   "train.reached": "在留出的数据上的表现",
   "train.nometrics": "数据太少，没有留出验证集。",
   "train.try": "用一段文本试试",
-  "train.serve": "要对外提供服务，请用它启动服务器（如设置了 $SEQLOOM_CACHE，目录在那里）：",
+  "train.serve": "要提供服务，用它启动一个服务器：",
   "arch.softmax": "线性，很快",
   "arch.logistic": "线性，一类对其余",
   "arch.mlp": "词上的小网络",

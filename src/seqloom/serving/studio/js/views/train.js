@@ -164,7 +164,7 @@ function finished(end) {
       h("form", { class: "fields", novalidate: true, onsubmit: ask }, field(t("train.try"), text), h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, t("classify.run"))), status.element),
       found,
       h("p", { class: "hint" }, t("train.serve")),
-      command(`seqloom serve ~/.cache/seqloom/runs/${end.run}`),
+      command(`seqloom serve ${/^[\w/.~-]+$/.test(end.place) ? end.place : py(end.place)}`),
     ),
     h("div", { class: "card" }, same({ python: `from seqloom import Classifier\nfrom seqloom.data.fields import read_labeled\n\ntable = read_labeled(${py(state.file || "table.csv")}, text=${py(body.text)}, label=${py(body.label)})\nmodel = Classifier(${py(body.architecture)}${body.epochs ? `, training={"epochs": ${body.epochs}}` : ""})\nmodel.fit(list(table), out=${py(end.run)})\nprint(model.metrics_)`, path: "studio/train", body: shown })),
   ];

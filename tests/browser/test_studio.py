@@ -1,0 +1,339 @@
+"""The studio, used as a person would, in both languages."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from seqloom import load
+from seqloom.nn.cells import LSTM
+from seqloom.tasks.recipe import shipped_recipes
+from seqloom.tasks.summarizer import Summarizer
+
+pytestmark = pytest.mark.xdist_group("browser")
+in_english = pytest.mark.parametrize("person", ["en"], indirect=True)
+in_chinese = pytest.mark.parametrize("person", ["zh"], indirect=True)
+
+TITLES = {
+    "read": ("Read", "阅读"),
+    "summarize": ("Summarize", "摘要"),
+    "complete": ("Complete", "补全"),
+    "classify": ("Classify", "分类"),
+    "relate": ("Relate", "关系"),
+    "tag": ("Tag", "标注"),
+    "translate": ("Translate", "翻译"),
+    "train": ("Train", "训练"),
+    "cells": ("Cells", "循环单元"),
+    "league": ("League", "排行"),
+}
+
+
+def expect(locator):
+    """Wait until something holds."""
+    import playwright.sync_api as browsers
+
+    return browsers.expect(locator)
+
+
+def title(view: str, language: str) -> str:
+    return TITLES[view][language == "zh"]
+
+
+def submit(person) -> None:
+    """Press the button of a view's form and wait until there is a result."""
+    person.page.click("#view form button[type=submit]")
+    person.page.wait_for_selector("#view .results .card")
+
+
+def percent(share: float) -> str:
+    """As the page writes it."""
+    return f"{100 * share:.{2 if 0 < share < 0.1 else 1}f}%"
+
+
+def saved(person, selector: str, kind: str) -> str:
+    """What is downloaded by pressing a picture's button."""
+    with person.page.expect_download() as download:
+        person.page.click(f"{selector} button[data-keep={kind}]")
+    assert download.value.suggested_filename.endswith(f".{kind}")
+    return Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def shown_code(person, name: str) -> str:
+    """The Python or the curl that the page shows."""
+    details = person.page.locator("#view details.same").last
+    if details.get_attribute("open") is None:
+        details.locator("summary").click()
+    details.locator(f"button:text-is('{name}')").click()
+    return str(details.locator("pre").inner_text())
+
+
+def test_a_question_is_answered_and_marked(person, is_accessible):
+    page = person.open("read")
+    assert person.text("h1") == title("read", person.language)
+    passage = "Ada was born in London. Max was born in Rome."
+    page.fill("#view textarea", passage)
+    page.fill("#view form input[type=text]", "Where was Max born?")
+    submit(person)
+    model = load(person.served.models / "reader")
+    best = model.answer(passage, "Where was Max born?")
+    assert person.text("#answer").startswith(best.text)
+    marked = page.locator("mark:not(.other)").first.evaluate("one => one.firstChild.data")
+    assert marked == passage[best.start : best.end]
+    data = json.loads(saved(person, "figure[data-name=attention]", "json"))
+    assert data["question"][0] == "Where"
+    is_accessible()
+
+
+def test_an_article_is_summarized(person, is_accessible):
+    page = person.open("summarize")
+    submit(person)
+    article = page.input_value("#view textarea")
+    wanted = Summarizer("textrank").summarize(article, ratio=0.3)
+    assert person.text("#summary") == wanted.text
+    marks = page.locator("mark").evaluate_all("all => all.map(one => one.firstChild.data)")
+    assert marks == [sentence.text for sentence in wanted]
+    scores = json.loads(saved(person, "figure[data-name=sentence-scores]", "json"))
+    assert len(scores) == wanted.total
+    page.locator("input[type=range]").fill("60")
+    longer = Summarizer("textrank").summarize(article, ratio=0.6)
+    expect(page.locator("mark")).to_have_count(len(longer))
+    assert person.text("#summary") == longer.text
+    is_accessible()
+
+
+def test_models_complete_as_one_types(person, is_accessible):
+    page = person.open("complete")
+    page.fill("#view textarea", "Everyone has the right to")
+    trigram = load(person.served.models / "trigram")
+    perplexity = f"{trigram.perplexity(PROMPT):,.1f}".removesuffix(".0")
+    expect(page.locator("figure[data-name=surprise-trigram] .hint")).to_contain_text(perplexity)
+    for name in ("trigram", "lstm", "rnn"):
+        model = load(person.served.models / name)
+        wanted = [[word, pytest.approx(chance)] for word, chance in model.next(PROMPT, k=8)]
+        data = json.loads(saved(person, f"figure[data-name=next-{name}]", "json"))
+        assert [[one["word"], one["probability"]] for one in data] == wanted
+    page.click("#write")
+    expect(page.locator("#written")).to_contain_text("Everyone has the right to")
+    is_accessible()
+
+
+PROMPT = "Everyone has the right to"
+
+
+@in_english
+def test_a_blank_is_filled(person):
+    page = person.open("complete")
+    page.fill("#view textarea", "Everyone has the ___ to life")
+    page.wait_for_selector("figure[data-name=blank-trigram] svg")
+    data = json.loads(saved(person, "figure[data-name=blank-trigram]", "json"))
+    wanted = load(person.served.models / "trigram").fill("Everyone has the ___ to life", k=8)
+    assert [one["word"] for one in data] == [one.word for one in wanted]
+
+
+def test_a_text_is_classified(person, is_accessible):
+    page = person.open("classify")
+    page.fill("#view textarea", "Nakamura")
+    submit(person)
+    wanted = load(person.served.models / "names").classify("Nakamura")
+    assert person.text("#label").startswith(f"{wanted.label}")
+    assert percent(wanted.probability) in person.text("#label")
+    is_accessible()
+
+
+@in_english
+def test_the_python_and_the_curl_shown_give_the_same(person):
+    person.open("classify").fill("#view textarea", "Nakamura")
+    submit(person)
+    wanted = load(person.served.models / "names").classify("Nakamura")
+    python, folder = shown_code(person, "Python"), person.served.models
+    ran = subprocess.run(
+        [sys.executable, "-c", python], cwd=folder, capture_output=True, check=True
+    )
+    label, chance = ran.stdout.decode().split()
+    assert label == wanted.label
+    assert float(chance) == pytest.approx(wanted.probability)
+    curl = shown_code(person, "curl")
+    told = subprocess.run(["bash", "-c", f"{curl} -s"], capture_output=True, check=True)
+    assert json.loads(told.stdout)["label"] == wanted.label
+
+
+def test_entities_are_related(person, is_accessible):
+    page = person.open("relate")
+    page.fill("#view textarea", "The storm caused a flood .")
+    for word, button in (("storm", 0), ("flood", 1)):
+        page.locator("#view textarea").evaluate(
+            "(field, word) => { const at = field.value.indexOf(word);"
+            " field.setSelectionRange(at, at + word.length); }",
+            word,
+        )
+        page.locator("#view form .actions button.chip").nth(button).click()
+    marked = page.input_value("#view textarea")
+    assert marked == "The <e1>storm</e1> caused a <e2>flood</e2> ."
+    submit(person)
+    wanted = load(person.served.models / "relations").relate(marked, explain=True)
+    assert person.text("#label").startswith(wanted.relation)
+    assert " → ".join(wanted.arguments) in person.text("#view .results")
+    data = json.loads(saved(person, "figure[data-name=attention]", "json"))
+    assert data["weights"] == pytest.approx(list(wanted.explanation.weights), abs=1e-6)
+    is_accessible()
+
+
+def test_words_are_tagged_and_the_picture_is_kept(person, is_accessible):
+    page = person.open("tag")
+    page.fill("#view textarea", "Marie Curie was born in Warsaw .")
+    submit(person)
+    wanted = load(person.served.models / "entities").tag("Marie Curie was born in Warsaw .")
+    drawing = ElementTree.fromstring(saved(person, "figure[data-name=tags]", "svg"))
+    texts = [each.text for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == [part for pair in wanted for part in pair]
+    styles = [value for each in drawing.iter() for value in each.attrib.values()]
+    assert not any("var(" in value for value in styles), "colours are written out"
+    assert all("class" not in each.attrib for each in drawing.iter())
+    is_accessible()
+
+
+def test_a_text_is_translated_and_aligned(person, is_accessible):
+    page = person.open("translate")
+    page.fill("#view textarea", "I like tea")
+    submit(person)
+    model = load(person.served.models / "tea")
+    wanted = model.translate("I like tea", beam=5, n_best=3, attention=True)
+    assert person.text("#translation") == wanted.text
+    data = json.loads(saved(person, "figure[data-name=alignment]", "json"))
+    assert data["attention"][0] == pytest.approx(wanted.attention[0].tolist(), abs=1e-6)
+    is_accessible()
+
+
+def test_a_table_becomes_a_classifier(person, is_accessible, tmp_path):
+    page = person.open("train")
+    table = tmp_path / "moods.csv"
+    rows = [f"{word} day {i},{label}" for i in range(6) for word, label in MOODS]
+    table.write_text("sentence,mood\n" + "\n".join(rows), encoding="utf-8")
+    page.set_input_files("#view input[type=file]", table)
+    page.wait_for_selector("#view form table")
+    page.click("#view form button[type=submit]")
+    page.wait_for_selector("#view progress")
+    page.wait_for_selector("#view section form", timeout=60_000)
+    page.fill("#view section form input", "a good day")
+    page.click("#view section form button[type=submit]")
+    page.wait_for_selector("#tried")
+    assert person.text("#tried") == "happy"
+    command = person.text("#view section .command code")
+    place = Path(command.removeprefix("seqloom serve "))
+    assert load(place).classify("a good day").label == "happy"
+    is_accessible()
+
+
+MOODS = [("good", "happy"), ("bad", "sad"), ("fine", "happy"), ("awful", "sad")]
+
+
+@in_english
+def test_a_table_that_cannot_be_used_is_refused_in_words(person):
+    page = person.open("train")
+    page.fill("#view textarea", "text,label\nfine,\n")
+    page.wait_for_selector("#view form table")
+    page.click("#view form button[type=submit]")
+    page.wait_for_selector(".status.bad")
+    assert "line 2" in person.text(".status.bad")
+
+
+def test_cells_are_walked_through(person, is_accessible):
+    page = person.open("cells")
+    page.wait_for_selector("figure[data-name=lstm-f] svg")
+    assert page.locator(".equations math").count() == len(LSTM.equations())
+    data = json.loads(saved(person, "figure[data-name=lstm-f]", "json"))
+    assert len(data["values"]) == len(data["words"])
+    first = person.text(".stepper output")
+    page.locator(".stepper button").nth(1).click()
+    assert person.text(".stepper output") == f"2. {data['words'][1]}" != first
+    page.select_option("#view select", "cell:gru")
+    page.wait_for_selector("figure[data-name=gru-z] svg")
+    page.wait_for_selector("figure[data-name=gradient-flow] svg")
+    flow = json.loads(saved(person, "figure[data-name=gradient-flow]", "json"))
+    assert len(flow["norms"]["lstm"]) == len(flow["distances"]) == 50
+    is_accessible()
+
+
+def test_runs_are_compared(person, is_accessible):
+    page = person.open("league")
+    page.wait_for_selector("figure[data-name=learning-curves] svg")
+    page.fill("#view textarea", PROMPT)
+    page.click("#compare")
+    page.wait_for_selector("figure[data-name=bits-per-character] svg")
+    data = json.loads(saved(person, "figure[data-name=bits-per-character]", "json"))
+    totals = {n: load(person.served.models / n).score(PROMPT).total for n in ("trigram", "lstm")}
+    for row in data:
+        if row["model"] in totals:
+            nats = row["bits"] * 0.6931471805599453 * (len(PROMPT) + 1)
+            assert nats == pytest.approx(-totals[row["model"]])
+    is_accessible()
+
+
+def test_language_and_theme_are_switched_and_remembered(person):
+    page = person.open("summarize")
+    other = "zh" if person.language == "en" else "en"
+    page.click(f".switch button[lang^={other}]")
+    assert person.text("h1") == title("summarize", other)
+    assert page.evaluate("document.documentElement.lang").startswith(other)
+    wanted = "dark" if person.language == "en" else "light"
+    page.locator(".switch").first.locator("button").nth(2 if wanted == "dark" else 1).click()
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes] h1")
+    assert person.text("h1") == title("summarize", other)
+    assert page.evaluate("document.documentElement.dataset.theme") == wanted
+    links = page.locator("nav a").all_text_contents()
+    assert [link.strip() for link in links] == [title(view, other) for view in TITLES]
+
+
+def test_the_keyboard_is_enough(person):
+    page = person.open("classify")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    if person.language == "zh":  # a phone has its views behind a button
+        page.focus("#menu-button")
+        page.keyboard.press("Enter")
+        assert page.get_attribute("#menu-button", "aria-expanded") == "true"
+        page.keyboard.press("Escape")
+        assert page.get_attribute("#menu-button", "aria-expanded") == "false"
+    page.focus("#view textarea")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("Smith")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#label")
+    assert page.locator("[role=status]").first.inner_text()
+
+
+def test_a_view_without_a_model_says_so_with_a_command(person, is_accessible):
+    page = person.page
+
+    def only_textrank(route) -> None:
+        answer = json.loads(route.fetch().text())
+        kept = [model for model in answer["models"] if model["name"] == "textrank"]
+        route.fulfill(json={"models": kept})
+
+    page.route("**/v1/models", only_textrank)
+    for view in ("read", "complete", "classify", "relate", "tag", "translate"):
+        person.open(view)
+        page.wait_for_selector(".nobody")
+        found = re.fullmatch(
+            r"seqloom reproduce (\S+) --out runs && seqloom serve runs/(\S+)-0",
+            person.text(".nobody code"),
+        )
+        assert found and found[1] == found[2] and found[1] in shipped_recipes()
+    is_accessible()
+
+
+@in_chinese
+def test_an_error_of_the_server_is_shown(person):
+    page = person.open("classify")
+    page.route("**/v1/classify", lambda route: route.abort())
+    page.click("#view form button[type=submit]")
+    page.wait_for_selector(".status.bad")
+    assert person.text(".status.bad") == "服务器没有响应，它还在运行吗？"
+    person.wrong.clear()  # the browser itself tells of what was cut
