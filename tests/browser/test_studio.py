@@ -16,7 +16,6 @@ from seqloom.nn.cells import LSTM
 from seqloom.tasks.recipe import shipped_recipes
 from seqloom.tasks.summarizer import Summarizer
 
-pytestmark = pytest.mark.xdist_group("browser")
 in_english = pytest.mark.parametrize("person", ["en"], indirect=True)
 in_chinese = pytest.mark.parametrize("person", ["zh"], indirect=True)
 
