@@ -20,7 +20,10 @@ EXAMPLES = (
 
 def run(
     question: Annotated[
-        str, typer.Argument(help="The question; - reads one a line from standard input.")
+        str | None, typer.Argument(help="The question; else they are read from --questions.")
+    ] = None,
+    questions: Annotated[
+        str, typer.Option(help="A file with a question a line; - for standard input.")
     ] = "-",
     passage: Annotated[
         list[str] | None, typer.Option(help="A file to search; may be given several times.")
@@ -48,11 +51,12 @@ def run(
 
     if not passage:
         raise typer.BadParameter("name a file to search", param_hint="--passage")
-    asked = [question]
-    if question == "-":
-        asked = [line for _, line in read_lines("-") if line.strip()]
+    if question is not None:
+        asked = [question]
+    else:
+        asked = [line for _, line in read_lines(questions) if line.strip()]
         if not asked:
-            raise DataError("there must be a question, got none", "-")
+            raise DataError("there must be a question, got none", questions)
     texts = [read_whole(name) for name in passage]
     reader = Reader.load(model)
     found = reader.answer_all(
