@@ -67,6 +67,8 @@ def export_onnx(model: Any, out: str | PathLike[str], *, products: Products = "f
         estimator = load(model) if isinstance(model, str | PathLike) else model
         estimator.require_fitted()
         program = program_of(estimator)
+        with _writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         graph, became = build_graph(program)
         _label(graph, estimator, program)
         if products == "int8":
@@ -88,13 +90,10 @@ def export_onnx(model: Any, out: str | PathLike[str], *, products: Products = "f
         "outputs": [_described(each, "") for each in program.outputs],
         **program.facts,
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _writing(path):
         for place, data in ((path, content), (beside, _json(description))):
             with written_beside(place) as temporary:
                 temporary.write_bytes(data)
-    except OSError as error:
-        raise DataError(f"cannot be written ({error.strerror})", path) from None
     return Exported(path, beside)
 
 
@@ -109,6 +108,14 @@ def export_int8(model: str | PathLike[str], out: str | PathLike[str], data: Any 
         data: What to measure the new model on, so that its card says what it reaches.
     """
     return pack_model(model, out, "int8", data)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot be written ({error.strerror or error})", path) from None
 
 
 @contextmanager

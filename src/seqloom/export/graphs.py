@@ -33,12 +33,14 @@ def build_graph(program: Program) -> tuple[ModelProto, list[str]]:
     network = program.network.eval()
     samples = tuple(each.sample.clone() for each in program.inputs)  # one tensor is one input
     shapes = tuple(_dynamic(each.axes) for each in program.inputs)
-    with _quiet(), _one_node_a_recurrence(network), torch.no_grad():
+    with _quiet(), torch.no_grad():
         try:
-            network(*samples)  # what is built at first use is there when it is traced
-            traced = torch.export.export(
-                _Listed(network), (samples,), dynamic_shapes=(shapes,), strict=False
-            )
+            with _running_by(network, "reference"):
+                network(*samples)  # what is built at first use is there when it is traced
+            with _running_by(network, "cpu"):  # by the operator that a trace sees as one node
+                traced = torch.export.export(
+                    _Listed(network), (samples,), dynamic_shapes=(shapes,), strict=False
+                )
             written = torch.onnx.export(
                 traced,
                 dynamo=True,
@@ -98,20 +100,20 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _one_node_a_recurrence(network: nn.Module) -> Iterator[None]:
-    """Let recurrent layers run by the operator that a trace sees as one node."""
+def _running_by(network: nn.Module, backend: str) -> Iterator[None]:
+    """Let recurrent layers run by a backend, and nothing be learned."""
     layers = [module for module in network.modules() if isinstance(module, Recurrent)]
     backends = [layer.backend for layer in layers]
     learned = [weight for weight in network.parameters() if weight.requires_grad]
     try:
         for layer in layers:
-            layer.backend = "cpu"
+            layer.backend = backend
         for weight in learned:
             weight.requires_grad_(False)
         yield
     finally:
-        for layer, backend in zip(layers, backends, strict=True):
-            layer.backend = backend
+        for layer, own in zip(layers, backends, strict=True):
+            layer.backend = own
         for weight in learned:
             weight.requires_grad_(True)
 
