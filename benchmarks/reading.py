@@ -127,7 +127,7 @@ def measure_steps(row: str, chosen: str) -> None:
     plan = load_recipe(recipe, list(changes))
     reader = plan.estimator(device=chosen)
     began = time.perf_counter()
-    train = read_all(plan.data.train, reader._make_splitter(), "training")
+    train = read_all(plan.data.train, reader.make_splitter(), "training")
     words = ReaderVocabulary.learn([*train.texts()], min_count=10)
     data, _ = encode_training(train, words, reader.max_length)
     print(f"read and numbered in {time.perf_counter() - began:.1f} s", flush=True)

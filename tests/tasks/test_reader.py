@@ -16,7 +16,13 @@ from seqloom import Reader, load
 from seqloom.data.examples import Answer, Question
 from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.tasks.reader import misaligned
-from seqloom.tasks.reader_data import cut_windows, encode_texts, encode_training
+from seqloom.tasks.reader_data import (
+    cut_windows,
+    encode_texts,
+    encode_training,
+    encode_windows,
+)
+from seqloom.tasks.reader_ranking import best_windows, window_scores
 from seqloom.tasks.reader_text import WordSplitter, align, read_all
 from seqloom.tasks.reader_training import set_apart
 from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
@@ -363,3 +369,24 @@ def test_texts_are_numbered_once_for_each_different_word() -> None:
     assert texts.passages[0].tolist() == [0, 1, 0]
     assert texts.questions[0].tolist() == [1, 2]
     assert texts.words[0] == texts.words[2]  # "a" and "A" are one word of two spellings
+
+
+def test_windows_are_ranked_as_the_equation_says() -> None:
+    passage = ["the", "cat", "sat", "the", "dog", "ran", "the", "cat", "Cat", "slept"]
+    known = ReaderVocabulary.learn([passage], min_count=1)
+    texts = encode_texts([passage], [["which", "cat", "slept", "cat"]], known)
+    data, owners = encode_windows(texts, [(0, 0)], window=3)
+    windows = [passage[a:b] for a, b in cut_windows(10, 3, 0)]
+    expected = []
+    for words in windows:
+        score = 0.0
+        for term in ("which", "cat", "slept"):
+            having = sum(term in [w.lower() for w in each] for each in windows)
+            count = [w.lower() for w in words].count(term)
+            rarity = np.log(1 + (len(windows) - having + 0.5) / (having + 0.5))
+            score += rarity * count * 2.2 / (count + 1.2)
+        expected.append(score)
+    np.testing.assert_allclose(window_scores(data, np.arange(len(windows))), expected)
+    best = np.argsort(-np.array(expected), kind="stable")[:2]
+    assert best_windows(data, owners, 2).tolist() == sorted(best.tolist())
+    assert best_windows(data, owners, 9).tolist() == [0, 1, 2, 3]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import TrainConfig
 
-STORED = ("cut_words", "max_words", "window", "overlap", "rules")
+STORED = ("cut_words", "max_words", "window", "overlap", "max_windows", "rules")
 VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
 
 
@@ -52,6 +52,8 @@ class Reader(Estimator):
         max_words: The most words of an answer.
         window: Words of a window, into which longer passages are cut in use.
         overlap: Words that a window shares with the one before.
+        max_windows: How many windows are read for a question: those that have most in common with
+            it, by BM25.
         rules: What exact match and F1 are: "squad" compares words, "cmrc" characters.
         valid_share: The share of the training data, whole articles, that chooses the weights
             where `fit` is given no `valid`.
@@ -83,6 +85,7 @@ class Reader(Estimator):
         "max_words",
         "window",
         "overlap",
+        "max_windows",
         "rules",
         "valid_share",
         "training",
@@ -97,6 +100,7 @@ class Reader(Estimator):
     max_words: int
     window: int
     overlap: int
+    max_windows: int
     rules: Rules
     valid_share: float
     words_: ReaderVocabulary
@@ -116,6 +120,7 @@ class Reader(Estimator):
         max_words: int = 20,
         window: int = 400,
         overlap: int = 100,
+        max_windows: int = 4,
         rules: Rules = "squad",
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -134,6 +139,7 @@ class Reader(Estimator):
             max_words=max_words,
             window=window,
             overlap=overlap,
+            max_windows=max_windows,
             rules=rules,
             valid_share=valid_share,
             training=training,
@@ -165,7 +171,7 @@ class Reader(Estimator):
         """
         self._check_settings()
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
-            splitter = self._make_splitter()
+            splitter = self.make_splitter()
             train = read_all(X, splitter, "training")
             if valid is None:
                 # Which articles choose is the same for all seeds, so that runs can be compared.
@@ -184,7 +190,7 @@ class Reader(Estimator):
         self.build_config(vocab_size=8, char_vocab_size=0)
         if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
             raise ConfigError(f"valid_share must lie in [0, 1), got {self.valid_share!r}")
-        for name in ("min_count", "max_length", "max_words", "window"):
+        for name in ("min_count", "max_length", "max_words", "window", "max_windows"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.overlap < self.window:
@@ -211,7 +217,8 @@ class Reader(Estimator):
             return self.text
         return from_dict(TextConfig, self.text or {"language": "en"}, where="text")
 
-    def _make_splitter(self) -> WordSplitter:
+    def make_splitter(self) -> WordSplitter:
+        """Return what cuts texts into words as the settings say."""
         return WordSplitter(TextPipeline(self._text_config()), cut=self.cut_words)
 
     # -- use -------------------------------------------------------------------------------------
@@ -340,7 +347,7 @@ class Reader(Estimator):
         text = from_dict(TextConfig, settings["text"])
         given = {name: settings[name] for name in STORED}
         model = cls(stored.header.architecture, text=text, **given)
-        model.splitter_ = model._make_splitter()
+        model.splitter_ = model.make_splitter()
         characters = place / CHARACTERS
         model.words_ = ReaderVocabulary(
             Vocabulary.load(place / VOCABULARY),
@@ -357,5 +364,5 @@ def misaligned(data: Any, reader: Reader | None = None) -> list[Any]:
         data: As `Reader.fit` takes it.
         reader: Whose words; by default those of a new English reader.
     """
-    splitter = (reader or Reader())._make_splitter()
+    splitter = (reader or Reader()).make_splitter()
     return read_all(data, splitter, "training").misaligned

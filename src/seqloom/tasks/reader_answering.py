@@ -11,6 +11,7 @@ import torch
 from seqloom.errors import InputError
 from seqloom.models.reader_parts import SpanOutput
 from seqloom.tasks.reader_data import encode_texts, encode_windows, reader_input
+from seqloom.tasks.reader_ranking import best_windows
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_spans import find_spans, merge_windows
 from seqloom.tasks.reader_text import Words
@@ -53,13 +54,14 @@ def answer_questions(
     texts_read = [each.words for each in passages]
     encoded = encode_texts(texts_read, questions, reader.words_)
     data, pair_of = encode_windows(encoded, pairs, window, min(reader.overlap, window - 1))
-    found = find_spans(reader.model_, data, reader.max_words, top)
     owner_of = np.array(owners)[pair_of]
-    order = np.argsort(owner_of, kind="stable")
-    edges = np.searchsorted(owner_of[order], np.arange(len(asked) + 1))
+    kept = best_windows(data, owner_of, reader.max_windows)
+    data, pair_of, owner_of = data.part(kept), pair_of[kept], owner_of[kept]
+    found = find_spans(reader.model_, data, reader.max_words, top)
+    edges = np.searchsorted(owner_of, np.arange(len(asked) + 1))
     answers = []
     for number, (texts, _) in enumerate(asked):
-        rows = order[edges[number] : edges[number + 1]]
+        rows = np.arange(edges[number], edges[number + 1])
         given: dict[int, int] = {}
         for row in rows.tolist():
             given.setdefault(int(data.which[row]), own[pair_of[row]])

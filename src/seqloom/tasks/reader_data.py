@@ -23,12 +23,14 @@ class EncodedTexts(NamedTuple):
         passages: The words of each passage, by their places in `words`.
         questions: The words of each question.
         words: The ids of the different words.
+        forms: Numbers of the different words in lower case.
         spellings: Their characters (W, C) and how many, if they are read.
     """
 
     passages: Ragged
     questions: Ragged
     words: NDArray[np.int32]
+    forms: NDArray[np.int32]
     spellings: tuple[NDArray[np.int32], NDArray[np.int64]] | None
 
 
@@ -61,9 +63,14 @@ class PassageQuestions:
         questions = self.texts.questions.lengths(self.asked[places])
         return np.stack([self.sizes[places], questions], axis=1)
 
+    def part(self, rows: NDArray[np.int64]) -> PassageQuestions:
+        """The examples at these places, without answers."""
+        picked = (column[rows] for column in (self.which, self.asked, self.first, self.sizes))
+        return PassageQuestions(self.texts, *picked)
+
     def batch(self, index: NDArray[np.int64]) -> Batch:
         """Return the examples at these places as one padded batch."""
-        passages, questions, words, spellings = self.texts
+        passages, questions, words, _, spellings = self.texts
         asked, question_lengths = questions.pad(self.asked[index], fill=-1)
         lengths = self.sizes[index]
         begins = passages.offsets[self.which[index]] + self.first[index]
@@ -183,5 +190,6 @@ def encode_texts(
         Ragged.of([table.number(words) for words in passages], np.int32),
         Ragged.of([table.number(words) for words in questions], np.int32),
         table.ids(),
+        table.forms(),
         table.spellings(),
     )

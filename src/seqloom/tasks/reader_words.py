@@ -103,6 +103,8 @@ class WordTable:
         self._places: dict[str, int] = {}
         self._ids: list[int] = []
         self._spellings: list[list[int]] = []
+        self._lower: dict[str, int] = {}
+        self._forms: list[int] = []
 
     def number(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The place of each word in the table; new words are added."""
@@ -113,6 +115,7 @@ class WordTable:
             if place is None:
                 place = places[word] = len(self._ids)
                 self._ids.append(self.known.lookup(word))
+                self._forms.append(self._lower.setdefault(word.lower(), len(self._lower)))
                 if self.known.characters is not None:
                     self._spellings.append(self.known.spelling(word))
             found[i] = place
@@ -121,6 +124,10 @@ class WordTable:
     def ids(self) -> NDArray[np.int32]:
         """The ids of the words, by place."""
         return np.array(self._ids, np.int32)
+
+    def forms(self) -> NDArray[np.int32]:
+        """Numbers of the words in lower case, by place; unlike ids, they tell all words apart."""
+        return np.array(self._forms, np.int32)
 
     def spellings(self) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:
         """Their characters (W, C), padded with 0, and how many there are; None if not read."""
