@@ -11,14 +11,11 @@ from seqloom.serving.batching import BatchQueue, Ticket, alike
 from seqloom.serving.errors import ServingError, told_without_input
 from seqloom.serving.framing import dump
 from seqloom.serving.metrics import Metrics
+from seqloom.serving.pace import Pace
 
 
 def ticket(job: str = "score", common: object = (), size: int = 1) -> Ticket:
     return Ticket(job, "m", common, b"{}", size, asyncio.get_running_loop().create_future())  # type: ignore[arg-type]
-
-
-def in_loop(function):
-    return lambda: asyncio.run(function())
 
 
 def test_batches_hold_alike_requests_in_order():
@@ -97,6 +94,41 @@ def test_what_nobody_began_comes_first_again():
             await three.answer
 
     asyncio.run(run())
+
+
+def test_who_waited_too_long_is_refused_in_place_of_being_served():
+    async def run() -> None:
+        queue = BatchQueue(max_queue=9, max_batch=9, max_size=10, max_wait=100)
+        old, young = ticket(), ticket()
+        old.arrived -= 101
+        queue.put(old)
+        queue.put(young)
+        assert await queue.take() == [young]
+        with pytest.raises(ServingError, match="try again later") as refused:
+            await old.answer
+        assert refused.value.status_code == 429
+
+    asyncio.run(run())
+
+
+def test_the_wait_is_what_is_left_of_the_batches_before(monkeypatch: pytest.MonkeyPatch):
+    now = 0.0
+    monkeypatch.setattr("seqloom.serving.pace.time.monotonic", lambda: now)
+    pace = Pace(workers=1, max_batch=4)
+    assert pace.wait(0) == 0
+    pace.begin(0, "a")
+    now = 2.0
+    assert pace.end(0) == 2
+    pace.begin(0, "a")
+    now = 2.5
+    assert pace.wait(0) == pytest.approx(1.5)  # of the two seconds a batch takes
+    assert pace.wait(3) == pytest.approx(1.5)  # it joins those who wait
+    assert pace.wait(4) == pytest.approx(3.5)  # a whole batch is before it
+    now = 9.0
+    assert pace.wait(0) == 0  # it should have ended
+    assert pace.end(0) == 7
+    pace.begin(0, "a")
+    assert pace.wait(0) == pytest.approx(2 + 0.2 * 5)
 
 
 def test_requests_that_differ_in_their_items_alone_are_alike():

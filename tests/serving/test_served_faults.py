@@ -23,7 +23,7 @@ ASKED = {"text": "the cat"}
 @pytest.fixture(scope="module")
 def small(counted: Path) -> Iterator[Server]:
     """A server of one request at a time, three that wait and eight connections."""
-    options = ("--max-batch", 1, "--max-queue", 3, "--max-connections", 8)
+    options = ("--max-batch", 1, "--max-queue", 3, "--max-connections", 8, "--max-wait", 60_000)
     with Server(counted, *options) as running:
         yield running
 
@@ -100,7 +100,7 @@ def test_a_request_that_takes_too_long_is_answered_and_its_worker_replaced(count
 
 
 def test_sigterm_lets_what_was_asked_be_answered(counted: Path):
-    with Server(counted, "--max-batch", 1) as server:
+    with Server(counted, "--max-batch", 1, "--max-wait", 60_000) as server:
         server.signal_workers(signal.SIGSTOP)
         asked = [Asking(server) for _ in range(3)]
         server.wait_metric("seqloom_in_hand", 1)

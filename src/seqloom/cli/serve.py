@@ -41,6 +41,9 @@ def serve(
         float, typer.Option(help="Milliseconds an idle worker waits for more requests.")
     ] = 0.0,
     max_queue: Annotated[int, typer.Option(help="Requests that may wait; more get 429.")] = 64,
+    max_wait: Annotated[
+        float, typer.Option(help="Milliseconds a request may wait for a worker; more get 429.")
+    ] = 5000.0,
     max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 1 << 20,
     max_characters: Annotated[int, typer.Option(help="Characters of a request's texts.")] = 100_000,
     max_connections: Annotated[int, typer.Option(help="Connections that may be open.")] = 512,
@@ -61,6 +64,7 @@ def serve(
         max_batch=max_batch,
         batch_wait=batch_wait / 1000,
         max_queue=max_queue,
+        max_wait=max_wait / 1000,
         max_body=max_body,
         max_characters=max_characters,
         max_connections=max_connections,

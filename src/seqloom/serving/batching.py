@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Hashable
@@ -76,11 +77,19 @@ class BatchQueue:
         max_batch: How many requests a batch has at most.
         max_size: Characters of a batch at most, unless one request alone has more.
         wait: Seconds the oldest may wait for others while a worker is idle.
+        max_wait: Seconds after which a request that waited is refused.
     """
 
-    def __init__(self, max_queue: int, max_batch: int, max_size: int, wait: float = 0.0) -> None:
+    def __init__(
+        self,
+        max_queue: int,
+        max_batch: int,
+        max_size: int,
+        wait: float = 0.0,
+        max_wait: float = math.inf,
+    ) -> None:
         self.max_queue, self.max_batch = max_queue, max_batch
-        self.max_size, self.wait = max_size, wait
+        self.max_size, self.wait, self.max_wait = max_size, wait, max_wait
         self._waiting: deque[Ticket] = deque()
         self._arrived = asyncio.Event()
 
@@ -106,9 +115,16 @@ class BatchQueue:
         """Let go of requests that gave up."""
         self._waiting = deque(t for t in self._waiting if not t.answer.done())
 
+    def _refuse_old(self) -> None:
+        """Refuse who waited too long; the oldest come first."""
+        latest = time.monotonic() - self.max_wait
+        while self._waiting and self._waiting[0].arrived < latest:
+            self._waiting.popleft().fail(overloaded())
+
     async def take(self) -> list[Ticket]:
         """Wait for requests and return a batch of them; nobody else gets these."""
         while True:
+            self._refuse_old()
             self._drop_answered()
             if not self._waiting:
                 self._arrived.clear()
@@ -144,6 +160,16 @@ class BatchQueue:
         """Answer everyone who waits with an error."""
         while self._waiting:
             self._waiting.popleft().fail(error)
+
+
+def overloaded(seconds: float = 1.0) -> ServingError:
+    """What is told who asks for more than can be answered, and when to try again."""
+    return ServingError(
+        429,
+        "overloaded",
+        "more is asked than can be answered; try again later",
+        retry_after=max(1, math.ceil(seconds)),
+    )
 
 
 def alike(values: dict[str, Any], items: tuple[str, ...]) -> Hashable:

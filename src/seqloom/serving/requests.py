@@ -6,10 +6,17 @@ ask for unbounded work. No field names a file or an address: `model` is one of t
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+
+def _whole(value: Any) -> Any:
+    """To JSON, 5.0 is a whole number too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 LongText = Annotated[str, Field(min_length=1, max_length=100_000)]
@@ -18,7 +25,7 @@ ModelName = Annotated[
     str | None,
     Field(max_length=100, description="A name that /v1/models lists; the first for the task."),
 ]
-Count = Annotated[int, Field(ge=1, le=10_000)]
+Count = Annotated[Whole, Field(ge=1, le=10_000)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Penalty = Annotated[Number, Field(ge=-10, le=10)]
 
@@ -41,24 +48,24 @@ class NextRequest(Ask):
     """Which words may come next?"""
 
     prompt: Prompt = ""
-    k: Annotated[int, Field(ge=1, le=1000, description="How many words.")] = 10
+    k: Annotated[Whole, Field(ge=1, le=1000, description="How many words.")] = 10
 
 
 class GenerateRequest(Ask):
     """Go on from a prompt until the sentence ends."""
 
     prompt: Prompt = ""
-    max_words: Annotated[int, Field(ge=1, le=500)] = 50
-    min_words: Annotated[int, Field(ge=0, le=500)] = 0
+    max_words: Annotated[Whole, Field(ge=1, le=500)] = 50
+    min_words: Annotated[Whole, Field(ge=0, le=500)] = 0
     temperature: Annotated[
         Number, Field(ge=0, le=100, description="0 for the likeliest word each time.")
     ] = 1.0
-    top_k: Annotated[int, Field(ge=0, le=100_000)] = 0
+    top_k: Annotated[Whole, Field(ge=0, le=100_000)] = 0
     top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
-    beam: Annotated[int, Field(ge=1, le=16)] | None = None
+    beam: Annotated[Whole, Field(ge=1, le=16)] | None = None
     length_penalty: Penalty = 0.0
-    no_repeat: Annotated[int, Field(ge=0, le=100)] = 0
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    no_repeat: Annotated[Whole, Field(ge=0, le=100)] = 0
+    seed: Annotated[Whole, Field(ge=0, le=(1 << 53) - 1)] = 0
     stream: Annotated[bool, Field(description="Whether words come as server-sent events.")] = False
 
 
@@ -68,7 +75,7 @@ class FillRequest(Ask):
     text: Annotated[
         str, Field(min_length=3, max_length=1000, description="It holds one blank, written ___.")
     ]
-    k: Annotated[int, Field(ge=1, le=100)] = 5
+    k: Annotated[Whole, Field(ge=1, le=100)] = 5
     right: Annotated[
         str | None,
         Field(max_length=100, description="The name of a model that reads from right to left."),
@@ -101,17 +108,17 @@ class TagRequest(Ask):
 
     text: Text
     probabilities: bool = False
-    best: Annotated[int, Field(ge=1, le=20, description="How many readings to give.")] = 1
+    best: Annotated[Whole, Field(ge=1, le=20, description="How many readings to give.")] = 1
 
 
 class SearchRequest(Ask):
     """How a network searches for a text."""
 
-    beam: Annotated[int, Field(ge=1, le=16)] | None = None
+    beam: Annotated[Whole, Field(ge=1, le=16)] | None = None
     length_penalty: Penalty | None = None
-    min_length: Annotated[int, Field(ge=0, le=512)] | None = None
-    max_length: Annotated[int, Field(ge=1, le=512)] | None = None
-    no_repeat: Annotated[int, Field(ge=0, le=100)] | None = None
+    min_length: Annotated[Whole, Field(ge=0, le=512)] | None = None
+    max_length: Annotated[Whole, Field(ge=1, le=512)] | None = None
+    no_repeat: Annotated[Whole, Field(ge=0, le=100)] | None = None
 
 
 class SummarizeRequest(SearchRequest):
@@ -120,7 +127,7 @@ class SummarizeRequest(SearchRequest):
     text: LongText
     sentences: Count | None = None
     words: Count | None = None
-    characters: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    characters: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
     ratio: Annotated[Number, Field(gt=0, le=1)] | None = None
     threshold: Annotated[Number, Field(ge=0, le=1000)] | None = None
     diversity: Share = 0.0
@@ -135,7 +142,7 @@ class TranslateRequest(SearchRequest):
     """What is this text in the other language?"""
 
     text: Annotated[str, Field(min_length=1, max_length=5000)]
-    n_best: Annotated[int, Field(ge=1, le=16)] = 1
+    n_best: Annotated[Whole, Field(ge=1, le=16)] = 1
     attention: Annotated[bool, Field(description="Whether to say where each word looked.")] = False
 
 
@@ -144,7 +151,7 @@ class AnswerRequest(Ask):
 
     passage: LongText
     question: Annotated[str, Field(min_length=1, max_length=1000)]
-    k: Annotated[int, Field(ge=1, le=20, description="How many answers.")] = 3
+    k: Annotated[Whole, Field(ge=1, le=20, description="How many answers.")] = 3
     threshold: Annotated[
         Share, Field(description='A less probable answer is not given; it is "" then.')
     ] = 0.0
@@ -161,5 +168,5 @@ class EmbedRequest(Ask):
         Field(min_length=1, max_length=256),
     ]
     nearest: Annotated[
-        int, Field(ge=0, le=100, description="How many words of most alike vectors to give too.")
+        Whole, Field(ge=0, le=100, description="How many words of most alike vectors to give too.")
     ] = 0

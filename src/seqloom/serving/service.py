@@ -6,18 +6,18 @@ import asyncio
 import json
 import logging
 import math
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, cast
 
 from starlette.requests import HTTPConnection
 
 from seqloom.errors import DataError
-from seqloom.serving.batching import BatchQueue, Ticket, alike
+from seqloom.serving.batching import BatchQueue, Ticket, alike, overloaded
 from seqloom.serving.errors import ServingError
 from seqloom.serving.jobs import all_jobs, endpoints
 from seqloom.serving.metrics import Metrics
 from seqloom.serving.models import ServedModel
+from seqloom.serving.pace import Pace
 from seqloom.serving.processes import WorkerGoneError, WorkerProcess
 from seqloom.serving.settings import ServeConfig
 
@@ -44,13 +44,17 @@ class Service:
         self.draining = False
         self._jobs = all_jobs()
         self._queue = BatchQueue(
-            config.max_queue, config.max_batch, config.max_characters, config.batch_wait
+            config.max_queue,
+            config.max_batch,
+            config.max_characters,
+            wait=config.batch_wait,
+            max_wait=config.max_wait,
         )
+        self._pace = Pace(config.workers, config.max_batch)
         self._workers: dict[int, WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
         self._apart = 0
         self._in_hand = 0
-        self._pace = 0.05  # seconds a request takes of a worker, smoothed
         self.metrics.gauge("seqloom_queue_length", "Requests that wait.", lambda: len(self._queue))
         self.metrics.gauge("seqloom_queue_limit", "How many may wait.", lambda: config.max_queue)
         self.metrics.gauge("seqloom_in_hand", "Requests workers have.", lambda: self._in_hand)
@@ -91,7 +95,7 @@ class Service:
         while True:
             worker = self._workers.get(number)
             if worker is not None:
-                await self._work(worker)
+                await self._work(number, worker)
                 del self._workers[number]
                 self.metrics.add("seqloom_worker_restarts_total", 1)
                 _log.error("worker %d ended; starting another", worker.process.pid)
@@ -106,13 +110,13 @@ class Service:
             self._workers[number] = fresh
             pause = 0.1
 
-    async def _work(self, worker: WorkerProcess) -> None:
+    async def _work(self, number: int, worker: WorkerProcess) -> None:
         """Have batches answered until the worker is of no use any more."""
         while True:
             batch = await self._next_batch(worker)
             if batch is None:
                 return
-            began = time.monotonic()
+            self._pace.begin(number, (batch[0].job, batch[0].model))
             self._in_hand += len(batch)
             try:
                 await worker.answer(batch, self.config.time_limit)
@@ -124,8 +128,7 @@ class Service:
                 raise
             finally:
                 self._in_hand -= len(batch)
-                seconds = time.monotonic() - began
-                self._pace += 0.1 * (seconds / len(batch) - self._pace)
+                seconds = self._pace.end(number)
                 self.metrics.add("seqloom_batches_total", 1)
                 self.metrics.observe("seqloom_batch_size", len(batch), model=batch[0].model or "")
                 self.metrics.observe("seqloom_batch_seconds", seconds, model=batch[0].model or "")
@@ -200,15 +203,10 @@ class Service:
     def _put(self, ticket: Ticket) -> None:
         if self.draining:
             raise _draining()
-        if not self._queue.put(ticket):
+        wait = self._pace.wait(len(self._queue))
+        if wait > self.config.max_wait or not self._queue.put(ticket):
             self.metrics.add("seqloom_refused_total", 1, reason="queue")
-            wait = self._pace * len(self._queue) / max(1, len(self._workers))
-            raise ServingError(
-                429,
-                "overloaded",
-                "more is asked than can be answered; try again later",
-                retry_after=max(1, math.ceil(wait)),
-            )
+            raise overloaded(wait)
 
     async def ask(self, job: str, model: str | None, values: Mapping[str, Any]) -> bytes:
         """Have a request answered; the answer is JSON.

@@ -21,6 +21,8 @@ class ServeConfig:
         max_batch: How many requests a worker takes at once.
         batch_wait: Seconds a request may wait for others to join it while a worker is idle.
         max_queue: How many requests may wait; more are refused.
+        max_wait: Seconds a request may wait for a worker; what would wait longer, by the time that
+            batches take, is refused at once, and what did all the same is refused then.
         max_body: Bytes of a request's body.
         max_characters: Characters of the texts of a request.
         max_connections: How many connections may be open.
@@ -37,6 +39,7 @@ class ServeConfig:
     max_batch: int = 16
     batch_wait: float = 0.0
     max_queue: int = 64
+    max_wait: float = 5.0
     max_body: int = 1 << 20
     max_characters: int = 100_000
     max_connections: int = 512
@@ -47,7 +50,7 @@ class ServeConfig:
         for name in ("workers", "threads", "max_batch", "max_queue", "max_connections"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("max_body", "max_characters", "time_limit", "body_timeout"):
+        for name in ("max_wait", "max_body", "max_characters", "time_limit", "body_timeout"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.batch_wait < 0 or not 0 <= self.port <= 65535:
