@@ -73,7 +73,7 @@ class Served:
 def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server of tiny models, on a port the system chooses."""
     pytest.importorskip("uvicorn")
-    from models import fit_models
+    from studio_models import fit_models
 
     folder = tmp_path_factory.mktemp("studio")
     names = fit_models(folder)

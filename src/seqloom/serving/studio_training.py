@@ -59,8 +59,9 @@ def train_classifier(
             every `StepReport`.
 
     Returns:
-        {"event": "end"} with the metrics of the validation examples and the place; or {"event": "refused"} with
-        what must be different, as whoever asks owns the table and may see it quoted.
+        {"event": "end"} with the metrics of the validation examples and the place; or
+        {"event": "refused"} with what must be different, as whoever asks owns the table and may
+        see it quoted.
     """
     place = Path(payload["place"])
     try:
@@ -104,7 +105,7 @@ def _classifier(arch: str, epochs: int | None) -> Any:
 
 
 class _Teller:
-    """Sends reports as they come, but no more than a few a second; one with metrics always."""
+    """Sends a few reports a second, and all that bring metrics or are the last."""
 
     EVERY = 0.2
 
@@ -113,7 +114,7 @@ class _Teller:
 
     def __call__(self, report: Any) -> None:
         now = time.monotonic()
-        if report.metrics or now - self._last >= self.EVERY:
+        if report.metrics or report.share >= 1 or now - self._last >= self.EVERY:
             self._last = now
             self._send({"event": "step", **asdict(report), "metrics": dict(report.metrics)})
 
