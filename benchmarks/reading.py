@@ -17,6 +17,7 @@ answers, `--long` hides passages in documents of 20,000 words.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import statistics
 import time
@@ -63,6 +64,8 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     recipe, changes = ROWS[cell["row"]]
     plan = load_recipe(recipe, [*changes, *cell["set"]])
     name = f"{cell['row'].replace(', ', '-').replace(' ', '-')}-{cell['seed']}"
+    if cell["set"]:
+        name += "-" + hashlib.sha256(" ".join(cell["set"]).encode()).hexdigest()[:6]
     place = Path(cell["folder"]) / name
     if (place / "seqloom.json").exists():  # fitted, but not tested
         model = Reader.load(place)
@@ -116,6 +119,7 @@ def measure_steps(row: str, chosen: str) -> None:
     """Print the time of an update on our kernels and on torch's own layers, by turns."""
     import torch
 
+    from seqloom.architectures import load_model_class
     from seqloom.tasks.reader_data import encode_training, reader_input
     from seqloom.tasks.reader_objective import ReadingObjective, span_loss
     from seqloom.tasks.reader_text import read_all
@@ -144,11 +148,9 @@ def measure_steps(row: str, chosen: str) -> None:
     sizes = {"vocab_size": len(words.words), "char_vocab_size": len(words.characters)}
     networks: dict[str, Any] = {}
     for backend in ("auto", "torch"):
-        model = reader.set_params(backend=backend).build_config(**sizes)
-        from seqloom.architectures import load_model_class
-
+        config = reader.set_params(backend=backend).build_config(**sizes)
         torch.manual_seed(0)
-        network = load_model_class(reader.architecture)(model).to(runtime.device).train()
+        network = load_model_class(reader.architecture)(config).to(runtime.device).train()
         networks[backend] = network, torch.optim.Adam(network.parameters(), 1e-3)
     times: dict[str, list[float]] = {name: [] for name in networks}
     with runtime.products():
