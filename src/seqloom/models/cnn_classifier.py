@@ -12,7 +12,12 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError, one_of
 from seqloom.models.outputs import ScoreOutput
-from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceOptions
+from seqloom.models.sentence_encoder import (
+    ScoreLayers,
+    SequenceInput,
+    SequenceItems,
+    SequenceOptions,
+)
 from seqloom.nn.pooling import Pooling
 
 ActivationName = Literal["relu", "tanh"]
@@ -78,16 +83,12 @@ class CNNClassifier(nn.Module):
         )
         self.head = ScoreLayers(config.num_maps * len(config.widths), config)
 
-    def forward(
-        self,
-        x: Int[Tensor, "B T"] | Float[Tensor, "B T D"],
-        lengths: Int[Tensor, " B"] | None = None,
-    ) -> ScoreOutput:
+    def forward(self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
         inputs = self.input(x, lengths).mT  # (B, D, T)
         B, _, T = inputs.shape
         if lengths is None:
-            lengths = torch.full((B,), T, device=x.device)
+            lengths = torch.full((B,), T, device=inputs.device)
         activation = ACTIVATIONS[self.config.activation]
         pooled, shares, states = [], [], []
         for width, convolution, pooling in zip(

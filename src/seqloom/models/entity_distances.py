@@ -12,7 +12,14 @@ from torch import Tensor, nn
 
 from seqloom.errors import ConfigError, ShapeError
 from seqloom.models.outputs import ScoreOutput
-from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceOptions
+from seqloom.models.sentence_encoder import (
+    ScoreLayers,
+    SequenceInput,
+    SequenceItems,
+    SequenceOptions,
+    items_of,
+)
+from seqloom.nn.context import context_size
 from seqloom.nn.masking import lengths_to_mask
 
 INIT_RANGE = 0.25
@@ -92,10 +99,20 @@ class EntityDistances(nn.Module):
         self.first, self.second = (nn.Embedding(2 * max_distance + 1, position_size) for _ in "12")
         for table in (self.first, self.second):
             nn.init.uniform_(table.weight, -INIT_RANGE, INIT_RANGE)
-        width = config.embed_size + 2 * position_size
+        if context_size(config.context, "output"):
+            raise ConfigError(
+                "with position_size words in context go to the input alone, got contextual.insert "
+                "with 'output'"
+            )
+        width = config.vector_size + 2 * position_size
         # Words are dropped here already, so the classifier drops none.
         inner = replace(
-            config, vocab_size=0, input_size=width, word_dropout=0.0, embedding_dropout=0.0
+            config,
+            vocab_size=0,
+            input_size=width,
+            word_dropout=0.0,
+            embedding_dropout=0.0,
+            context=None,
         )
         self.encoder = build(inner)
 
@@ -107,10 +124,10 @@ class EntityDistances(nn.Module):
         return head
 
     def vectors(
-        self, ids: Int[Tensor, "B T"], lengths: Int[Tensor, " B"] | None = None
+        self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B T D"]:
         """What the classifier reads; 0 on padding."""
-        parts = [self.input(ids, lengths)]
+        parts, ids = [self.input(x, lengths)], items_of(x)
         for table, k in ((self.first, 0), (self.second, 2)):
             distances = entity_distances(ids, self.markers[k], self.markers[k + 1])
             limit = self.max_distance
@@ -120,9 +137,7 @@ class EntityDistances(nn.Module):
             found = found.masked_fill(~lengths_to_mask(lengths, ids.shape[1])[..., None], 0.0)
         return found
 
-    def forward(
-        self, x: Int[Tensor, "B T"], lengths: Int[Tensor, " B"] | None = None
-    ) -> ScoreOutput:
+    def forward(self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
         found: ScoreOutput = self.encoder(self.vectors(x, lengths), lengths)
         return found

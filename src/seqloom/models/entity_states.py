@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError
 from seqloom.models.outputs import ScoreOutput
-from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput
+from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceItems, items_of
 
 
 class EntityStates(nn.Module):
@@ -53,9 +53,7 @@ class EntityStates(nn.Module):
         assert isinstance(found, ScoreLayers)
         return found
 
-    def forward(
-        self, x: Int[Tensor, "B T"], lengths: Int[Tensor, " B"] | None = None
-    ) -> ScoreOutput:
+    def forward(self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
         found: ScoreOutput = self.encoder(x, lengths)
         if found.states is None:
@@ -63,7 +61,9 @@ class EntityStates(nn.Module):
                 "entity states need a model with a vector a word, got "
                 f"{type(self.encoder).__name__}"
             )
-        states = torch.cat([marked_states(found.states, x, m) for m in self.markers], dim=1)
+        states = torch.cat(
+            [marked_states(found.states, items_of(x), m) for m in self.markers], dim=1
+        )
         states = functional.dropout(torch.tanh(states), self.config.dropout, self.training)
         return found._replace(scores=found.scores + self.output(states))
 

@@ -6,12 +6,17 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from seqloom.errors import ConfigError
 from seqloom.models.outputs import ScoreOutput
-from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceOptions
+from seqloom.models.sentence_encoder import (
+    ScoreLayers,
+    SequenceInput,
+    SequenceItems,
+    SequenceOptions,
+)
 from seqloom.nn.attention import attention_weights
 from seqloom.nn.masking import lengths_to_mask
 from seqloom.nn.pooling import Pooling
@@ -114,11 +119,7 @@ class JointAttention(nn.Module):
         self.pooling = Pooling(config.pooling, config.projection_size or D)
         self.head = ScoreLayers(config.projection_size or D, config)
 
-    def forward(
-        self,
-        x: Int[Tensor, "B T"] | Float[Tensor, "B T D"],
-        lengths: Int[Tensor, " B"] | None = None,
-    ) -> ScoreOutput:
+    def forward(self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None) -> ScoreOutput:
         """The scores of each row, the attention matrices, and how much each word counted.
 
         How much a word counted is the weight it has in the pooling, if that is an attention; else
@@ -127,7 +128,7 @@ class JointAttention(nn.Module):
         states = self.rnn(self.input(x, lengths), lengths).outputs  # (B, T, D)
         B, T, _ = states.shape
         if lengths is None:
-            lengths = torch.full((B,), T, device=x.device)
+            lengths = torch.full((B,), T, device=states.device)
         real = lengths_to_mask(lengths, T)  # (B, T)
         q, k, v = (
             part.view(B, T, self.config.num_heads, -1).transpose(1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +12,13 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError
 from seqloom.models.outputs import ScoreOutput
-from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceOptions
+from seqloom.models.sentence_encoder import (
+    ScoreLayers,
+    SequenceInput,
+    SequenceItems,
+    SequenceOptions,
+)
+from seqloom.nn.context import context_size
 from seqloom.nn.pooling import Pooling, PoolingName
 from seqloom.nn.recurrent import Merge, Recurrent
 
@@ -32,6 +39,8 @@ class RecurrentOptions(SequenceOptions):
         backend: What runs the recurrence; "auto" chooses.
     """
 
+    CONTEXT_AT_OUTPUT: ClassVar[bool] = True
+
     cell: str = "lstm"
     hidden_size: int = 100
     num_layers: int = 1
@@ -49,6 +58,11 @@ class RecurrentOptions(SequenceOptions):
             )
         if not 0 <= self.layer_dropout < 1:
             raise ConfigError(f"layer_dropout must lie in [0, 1), got {self.layer_dropout}")
+        if context_size(self.context, "output") and self.pooling == "last":
+            raise ConfigError(
+                "words in context at the output need another pooling, got pooling='last', which "
+                "reads states alone"
+            )
         with torch.device("meta"):  # the layer checks the rest, and takes no memory there
             self.build_layers()
 
@@ -133,18 +147,16 @@ class RecurrentClassifier(nn.Module):
         self.config = config
         self.input = SequenceInput(config)
         self.rnn = config.build_layers()
-        self.pooling = Pooling(config.pooling, self.rnn.output_size)
-        self.head = ScoreLayers(self.rnn.output_size, config)
+        width = self.rnn.output_size + context_size(config.context, "output")
+        self.pooling = Pooling(config.pooling, width)
+        self.head = ScoreLayers(width, config)
 
-    def forward(
-        self,
-        x: Int[Tensor, "B T"] | Float[Tensor, "B T D"],
-        lengths: Int[Tensor, " B"] | None = None,
-    ) -> ScoreOutput:
+    def forward(self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
         config = self.config
         outputs, states = self.rnn(self.input(x, lengths), lengths)  # (B, T, H)
         outputs = functional.dropout(outputs, config.layer_dropout, self.training)
+        outputs = self.input.after_layers(outputs, x, lengths)
         if config.pooling == "last" and config.bidirectional:
             last = states[0][-2:]  # (2, B, H), the two directions of the last layer
             pooled, attention = self._merged(last[0], last[1]), None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError, one_of
-from seqloom.models.sentence_encoder import INIT_RANGE, SequenceInput
+from seqloom.models.sentence_encoder import BY_TASK, INIT_RANGE, SequenceInput, SequenceItems
 from seqloom.nn.characters import CharacterCNN, CharacterRNN
+from seqloom.nn.context import ContextOptions, context_size
 from seqloom.nn.crf import CRF
 from seqloom.nn.crf_softmax import TagSoftmax
 from seqloom.nn.masking import lengths_to_mask
@@ -28,14 +29,14 @@ class TaggerInput(NamedTuple):
     """Sentences as a tagger reads them.
 
     Args:
-        items: Ids of words, or vectors.
+        items: Ids of words, or vectors; perhaps with their context.
         features: Further ids of each word: of its shape, of the pair with the next word, ...
         spellings: The characters of the different words of the batch, if they are read.
         spelling_lengths: How many characters each of those has.
         which: Which of those each word is.
     """
 
-    items: Int[Tensor, "B T"] | Float[Tensor, "B T D"]
+    items: SequenceItems
     features: tuple[Int[Tensor, "B T"], ...] = ()
     spellings: Int[Tensor, "U C"] | None = None
     spelling_lengths: Int[Tensor, " U"] | None = None
@@ -68,6 +69,7 @@ class TaggerOptions:
         dropout: Share of units dropped before the scores.
         embedding_dropout: Share of the coordinates of vectors dropped.
         word_dropout: Share of words that are read as the unknown word in training.
+        context: What is read of words in context, if anything; the task's `contextual` decides.
     """
 
     TRAINING: ClassVar[Mapping[str, Any]] = {
@@ -93,6 +95,7 @@ class TaggerOptions:
     dropout: float = 0.5
     embedding_dropout: float = 0.3
     word_dropout: float = 0.05
+    context: ContextOptions | None = field(default=None, metadata=BY_TASK)
 
     def check(self) -> None:
         """Refuse settings that make no sense for any tagger.
@@ -138,7 +141,8 @@ class TaggerOptions:
     def token_size(self) -> int:
         """Width of all that is known of a word, side by side."""
         more = len(self.feature_sizes) * self.feature_embed_size
-        return (self.input_size or self.embed_size) + more + self.char_output_size
+        own = (self.input_size or self.embed_size) + context_size(self.context, "input")
+        return own + more + self.char_output_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,14 +278,15 @@ class RecurrentTagger(nn.Module):
         self.input = SequenceInput(config)
         self.tokens = TokenFeatures(config, self.input)
         self.rnn = config.build_layers()
-        self.scores = nn.Linear(self.rnn.output_size, config.output_size)
+        width = self.rnn.output_size + context_size(config.context, "output")
+        self.scores = nn.Linear(width, config.output_size)
         self.output = _output(config)
 
     def forward(self, x: TaggerInput, lengths: Int[Tensor, " B"] | None = None) -> TagOutput:
         """The scores of each tag of each word."""
         states = self.rnn(self.tokens(x, lengths), lengths).outputs  # (B, T, H)
         states = functional.dropout(states, self.config.dropout, self.training)
-        return TagOutput(self.scores(states))
+        return TagOutput(self.scores(self.input.after_layers(states, x.items, lengths)))
 
 
 class CNNTagger(nn.Module):
@@ -311,7 +316,8 @@ class CNNTagger(nn.Module):
             nn.Linear(width * size, config.hidden_size)
             for width, size in zip(config.widths, sizes, strict=False)
         )
-        self.scores = nn.Linear(config.hidden_size, config.output_size)
+        width = config.hidden_size + context_size(config.context, "output")
+        self.scores = nn.Linear(width, config.output_size)
         self.output = _output(config)
 
     def forward(self, x: TaggerInput, lengths: Int[Tensor, " B"] | None = None) -> TagOutput:
@@ -323,4 +329,4 @@ class CNNTagger(nn.Module):
             h = functional.dropout(h, self.config.dropout, self.training)
             if padding is not None:
                 h = h.masked_fill(padding, 0.0)
-        return TagOutput(self.scores(h))
+        return TagOutput(self.scores(self.input.after_layers(h, x.items, lengths)))

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import ConfigError
 from seqloom.models.outputs import ScoreOutput
-from seqloom.models.sentence_encoder import ScoreLayers, SequenceInput, SequenceOptions
+from seqloom.models.sentence_encoder import (
+    ScoreLayers,
+    SequenceInput,
+    SequenceItems,
+    SequenceOptions,
+)
 from seqloom.nn.pooling import Pooling, PoolingName
 from seqloom.nn.positions import sinusoids
 from seqloom.nn.transformer import Activation, Norm, TransformerBlock, check_positions
@@ -103,11 +108,7 @@ class TransformerClassifier(nn.Module):
         self.pooling = Pooling(config.pooling, D)
         self.head = ScoreLayers(D, config)
 
-    def forward(
-        self,
-        x: Int[Tensor, "B T"] | Float[Tensor, "B T D"],
-        lengths: Int[Tensor, " B"] | None = None,
-    ) -> ScoreOutput:
+    def forward(self, x: SequenceItems, lengths: Int[Tensor, " B"] | None = None) -> ScoreOutput:
         """The scores of each row, and with attention how much each word counted."""
         config, y = self.config, self.input(x, lengths)
         if config.vocab_size:
@@ -115,7 +116,7 @@ class TransformerClassifier(nn.Module):
         if self.projection is not None:
             y = self.projection(y)
         if config.positions == "sinusoidal":
-            places = torch.arange(y.shape[1], device=x.device)[None]
+            places = torch.arange(y.shape[1], device=y.device)[None]
             y = y + sinusoids(places, config.hidden_size).to(y.dtype)
         y = functional.dropout(y, config.block_dropout, self.training)
         for block in self.blocks:

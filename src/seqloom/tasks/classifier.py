@@ -37,6 +37,7 @@ from seqloom.tasks.classifier_settings import (
 from seqloom.tasks.classifier_storage import read_classifier, save_classifier
 from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import class_weights, learn_classes
+from seqloom.tasks.contextual import ContextReader, context_reader
 from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
@@ -90,6 +91,9 @@ class Classifier(Estimator):
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
             are known by it; else they are the unknown word. The model then holds all vectors.
+        contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
+            "transformer", its directory, or a table with more settings; see
+            `seqloom.tasks.contextual.ContextualConfig`.
         max_length: How many words or vectors of an example are read, from its beginning; longer
             ones are cut with a warning. None takes the architecture's own: 1,024 where time grows
             with the square of the length, else no limit.
@@ -133,6 +137,7 @@ class Classifier(Estimator):
         "vectors",
         "tune_vectors",
         "unseen_vectors",
+        "contextual",
         "max_length",
         "multilabel",
         "threshold",
@@ -149,6 +154,7 @@ class Classifier(Estimator):
     vectors: VectorSource | None
     tune_vectors: bool
     unseen_vectors: bool
+    contextual: Any
     max_length: int | None
     multilabel: bool
     threshold: float | str | Mapping[Any, float]
@@ -175,6 +181,7 @@ class Classifier(Estimator):
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
         unseen_vectors: bool = False,
+        contextual: Any = None,
         max_length: int | None = None,
         multilabel: bool = False,
         threshold: float | str | Mapping[Any, float] = 0.5,
@@ -195,6 +202,7 @@ class Classifier(Estimator):
             vectors=vectors,
             tune_vectors=tune_vectors,
             unseen_vectors=unseen_vectors,
+            contextual=contextual,
             max_length=max_length,
             multilabel=multilabel,
             threshold=threshold,
@@ -232,15 +240,18 @@ class Classifier(Estimator):
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             share, seed = own_valid_share(self), settings.training.seed
             unseen = unseen_vectors(self)
-            encoder = replace(encoder, vectors=unseen)
+            context = context_reader(self.contextual)
+            encoder = replace(encoder, vectors=unseen, context=context)
             data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=seed)
             check_data(self, data)
             run = settings.with_data(self.training, is_checked=data.valid is not None)
-            model, learned = self._learn(data, run, unseen)
+            model, learned = self._learn(data, run, unseen, context)
             decision = self._decide(model, data)
+            if context is not None:
+                context.finish(model)
             if unseen is not None and isinstance(data.terms, WordSequences):
                 words = extend_words(model, data.terms.vocabulary, unseen)
-                data = data._replace(terms=WordSequences(words, data.terms.max_length))
+                data = data._replace(terms=data.terms.knowing(words))
             self._forget()
             self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
             self.classes_, self.terms_ = data.classes, data.terms
@@ -262,13 +273,17 @@ class Classifier(Estimator):
         return self
 
     def _learn(
-        self, data: TrainingData, run: RunSettings, unseen: WordVectors | None
+        self,
+        data: TrainingData,
+        run: RunSettings,
+        unseen: WordVectors | None,
+        context: ContextReader | None,
     ) -> tuple[Any, Learned]:
         """Build and train a model."""
         seed = run.training.seed
         vectors = word_vectors(self, data.terms, seed, unseen)
         width = None if vectors is None else vectors.matrix.shape[1]
-        config = model_config(self, data.train.features, len(data.classes), width)
+        config = model_config(self, data.train.features, len(data.classes), width, context)
         words = getattr(data.terms, "vocabulary", None)
         facts = {
             "model": to_dict(config),
@@ -276,12 +291,16 @@ class Classifier(Estimator):
             "classes": data.classes.tolist(),
             "vocabulary": words and words.hash,
         }
+        if context is not None:
+            facts["context"] = context.digest
         weights = class_weights(self.class_weight, data.classes, data.train.targets)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             model = load_model_class(self.architecture)(config)
             if vectors is not None:
                 put_vectors(model.input.embedding, vectors, frozen=not self.tune_vectors)
+            if context is not None:
+                context.attach(model)
             run = replace(run, facts=facts)
             learned = learn_classes(model, self.arch, data.train, data.valid, run, weights=weights)
         if vectors is not None:

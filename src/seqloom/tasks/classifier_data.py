@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from seqloom.tasks.text_features import FeatureConfig, TermLimits, TextFeatures
 from seqloom.tasks.unseen_words import know_by_vector
 from seqloom.text import TextPipeline
 from seqloom.text.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from seqloom.tasks.contextual import ContextReader
 
 OWNER = "Classifier"
 
@@ -56,6 +59,7 @@ class ExampleEncoder:
         multilabel: Whether an example has a set of labels.
         max_length: How much of a sequence is read; None for all of it.
         vectors: Where words of the validation data have a vector here, they are known by it.
+        context: What reads the context of words, if it is read.
     """
 
     features: FeatureConfig
@@ -64,6 +68,7 @@ class ExampleEncoder:
     multilabel: bool
     max_length: int | None
     vectors: WordVectors | None = None
+    context: ContextReader | None = None
 
     def read(
         self,
@@ -121,7 +126,7 @@ class ExampleEncoder:
         read = self.read(x, y, lambda: own or pipeline(), width=width)
         if self.vectors is not None and isinstance(terms, WordSequences):
             known = know_by_vector(terms.vocabulary, cast(list[list[str]], read.x), self.vectors)
-            terms = WordSequences(known, terms.max_length)
+            terms = terms.knowing(known)
         train = Examples(features_like(given, terms), targets)
         checked = Examples(features_like(read, terms), self.targets(read, classes, "validation"))
         return TrainingData(classes, columns, terms, own, train, checked)
@@ -148,7 +153,9 @@ class ExampleEncoder:
         if isinstance(x, np.ndarray):
             return None
         if not given.is_text:
+            if self.context is not None:
+                raise InputError("contextual is for texts, got sequences of vectors in X")
             return VectorSequences(x[0].shape[1], self.max_length)
         if self.sequences:
-            return WordSequences.learn(x, self.limits, self.max_length)
+            return WordSequences.learn(x, self.limits, self.max_length, self.context)
         return TextFeatures.learn(x, self.features, self.limits)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from seqloom.models.sentence_encoder import UNKNOWN
 from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.text_features import TermLimits
 from seqloom.text import Specials, Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.tasks.contextual import ContextReader
 
 SPECIALS = Specials(bos="", eos="")  # padding is 0 and the unknown word 1
 
@@ -31,15 +34,25 @@ class WordSequences:
     Args:
         vocabulary: The words; others are the unknown word.
         max_length: How many words of a text are read; None for all.
+        context: What reads the context of words, if it is read.
     """
 
-    def __init__(self, vocabulary: Vocabulary, max_length: int | None) -> None:
-        self.vocabulary, self.max_length = vocabulary, max_length
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        max_length: int | None,
+        context: ContextReader | None = None,
+    ) -> None:
+        self.vocabulary, self.max_length, self.context = vocabulary, max_length, context
         assert vocabulary[vocabulary.specials.unk] == UNKNOWN
 
     @classmethod
     def learn(
-        cls, texts: Iterable[Sequence[str]], limits: TermLimits, max_length: int | None
+        cls,
+        texts: Iterable[Sequence[str]],
+        limits: TermLimits,
+        max_length: int | None,
+        context: ContextReader | None = None,
     ) -> WordSequences:
         """Choose the words of tokenized texts."""
         texts = [*texts]
@@ -51,7 +64,11 @@ class WordSequences:
                 "the texts must hold at least one word that occurs often enough, got none among "
                 f"{len(texts)} texts (min_count={limits.min_count})"
             )
-        return cls(vocabulary, max_length)
+        return cls(vocabulary, max_length, context)
+
+    def knowing(self, vocabulary: Vocabulary) -> WordSequences:
+        """The same with other words."""
+        return WordSequences(vocabulary, self.max_length, self.context)
 
     def words(self, text: Sequence[str]) -> list[str]:
         """Return the words of a tokenized text that are read."""
@@ -60,8 +77,10 @@ class WordSequences:
     def __call__(self, texts: Sequence[Sequence[str]]) -> Sequences:
         """Return the ids of tokenized texts."""
         warn_of_cuts([len(text) for text in texts], self.max_length, "words")
-        rows = [self.vocabulary.encode(self.words(text)) for text in texts]
-        return Sequences(Ragged.of(rows, np.int32), len(self.vocabulary))
+        words = [self.words(text) for text in texts]
+        rows = [self.vocabulary.encode(each) for each in words]
+        context = None if self.context is None else self.context(words)
+        return Sequences(Ragged.of(rows, np.int32), len(self.vocabulary), context)
 
 
 class VectorSequences:

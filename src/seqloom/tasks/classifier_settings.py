@@ -21,6 +21,7 @@ from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from seqloom.tasks.classifier import Classifier
+    from seqloom.tasks.contextual import ContextReader
     from seqloom.training import TrainConfig
 
 
@@ -99,6 +100,7 @@ def _check_vector_settings(owner: Classifier) -> None:
         )
     given = {
         "vectors": None,
+        "contextual": None,
         "tune_vectors": True,
         "unseen_vectors": False,
         "max_length": None,
@@ -112,7 +114,11 @@ def _check_vector_settings(owner: Classifier) -> None:
 
 
 def model_config(
-    owner: Classifier, features: Features | None, classes: int, embed_size: int | None = None
+    owner: Classifier,
+    features: Features | None,
+    classes: int,
+    embed_size: int | None = None,
+    context: ContextReader | None = None,
 ) -> Any:
     """Return the configuration for some features and classes.
 
@@ -121,6 +127,7 @@ def model_config(
         features: Of the training examples; None where only the rest is to be checked.
         classes: How many there are.
         embed_size: The width of given word vectors.
+        context: What reads the context of words, if it is read.
     """
     single = owner.arch == "logistic" and classes == 2 and not owner.multilabel
     from_data: dict[str, Any] = {"output_size": 1 if single else classes}
@@ -130,6 +137,8 @@ def model_config(
         from_data |= {"vocab_size": width if words else 0, "input_size": 0 if words else width}
         if embed_size is not None:
             from_data["embed_size"] = embed_size
+        if context is not None:
+            from_data["context"] = context.options
         return owner.build_config(**from_data)
     from_data["input_size"] = 1 if features is None else features.width
     if owner.arch == "mlp":

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqloom.config import to_dict
 from seqloom.tasks.classifier_decision import Decision
-from seqloom.tasks.classifier_sequences import VectorSequences
+from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
 from seqloom.tasks.classifier_text import TextSide, read_text_side
+from seqloom.tasks.contextual import saved_context, stored_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def save_classifier(model: Classifier, directory: str | PathLike[str]) -> Path:
         "max_length": getattr(model.terms_, "max_length", None),
     }
     files: dict[str, Any] = {}
+    context = model.terms_.context if isinstance(model.terms_, WordSequences) else None
+    if context is not None:
+        settings["contextual"] = context.stored()
     if hasattr(model, "features_"):
         side = TextSide(model.pipeline_, model.features_)
         settings |= {"input": "text", **side.settings()}
@@ -38,7 +42,8 @@ def save_classifier(model: Classifier, directory: str | PathLike[str]) -> Path:
         metrics=model.metrics_,
         provenance=model.provenance_,
     )
-    return write_model(directory, header, model.model_.state_dict(), files)
+    with saved_context(context) as models:
+        return write_model(directory, header, model.model_.state_dict(), files, models)
 
 
 class Stored(NamedTuple):
@@ -64,6 +69,9 @@ def read_classifier(stored: StoredModel) -> Stored:
     if settings["input"] == "text":
         side = read_text_side(stored)
         values |= {"text": side.pipeline.config, **settings.get("features", {})}
+        if isinstance(side.features, WordSequences):
+            side.features.context = context = stored_context(stored)
+            values["contextual"] = context and context.settings
         fitted |= {"pipeline_": side.pipeline, "features_": side.features, "terms_": side.features}
         return Stored(values, fitted)
     width = header.config["input_size"]

@@ -76,7 +76,7 @@ class Estimator(ABC):
         entry = self.architecture
         found = {}
         for field in fields(load_config_class(entry)):
-            if field.name in entry.preset:
+            if field.name in entry.preset or field.metadata.get("by_task"):
                 continue
             if field.default is not MISSING:
                 found[field.name] = field.default

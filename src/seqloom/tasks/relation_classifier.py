@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.data.examples import Relation
-from seqloom.data.relations import Marked
+from seqloom.data.relations import MARKERS, Marked
 from seqloom.errors import ConfigError
 from seqloom.metrics.relations import OTHER, RelationReport, score_relations
 from seqloom.models.entity_distances import EntityDistances
@@ -21,6 +21,7 @@ from seqloom.models.entity_states import EntityStates
 from seqloom.tasks.classifier_explaining import explanations
 from seqloom.tasks.classifier_results import Explanation
 from seqloom.tasks.classifier_sequences import WordSequences
+from seqloom.tasks.contextual import saved_context, stored_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, load_weights, write_model
 from seqloom.tasks.estimator import Estimator, merge, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
@@ -33,7 +34,7 @@ from seqloom.tasks.relation_text import (
     read_sentences,
 )
 from seqloom.tasks.relation_training import learn_relations, set_apart
-from seqloom.tasks.relation_words import MARKER_IDS, word_sequences
+from seqloom.tasks.relation_words import MARKER_IDS
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
 from seqloom.tasks.text_features import TermLimits
@@ -71,6 +72,9 @@ class RelationClassifier(Estimator):
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
             are known by it; else they are the unknown word.
+        contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
+            "transformer", its directory, or a table with more settings; see
+            `seqloom.tasks.contextual.ContextualConfig`. Markers are no part of the text it reads.
         position_size: Width of a position vector; 0 for none.
         max_distance: The longest distance told from shorter ones.
         entity_states: Whether the scores also read the states at the ends of the entities.
@@ -100,6 +104,7 @@ class RelationClassifier(Estimator):
         "vectors",
         "tune_vectors",
         "unseen_vectors",
+        "contextual",
         "position_size",
         "max_distance",
         "entity_states",
@@ -112,13 +117,14 @@ class RelationClassifier(Estimator):
     vectors: VectorSource | None
     tune_vectors: bool
     unseen_vectors: bool
+    contextual: Any
     position_size: int
     max_distance: int
     entity_states: bool
     other: str
     valid_share: float
     classes_: NDArray[Any]
-    vocabulary_: Vocabulary
+    words_: WordSequences
     pipeline_: TextPipeline
 
     def __init__(
@@ -130,6 +136,7 @@ class RelationClassifier(Estimator):
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
         unseen_vectors: bool = True,
+        contextual: Any = None,
         position_size: int = 0,
         max_distance: int = 30,
         entity_states: bool = False,
@@ -146,6 +153,7 @@ class RelationClassifier(Estimator):
             vectors=vectors,
             tune_vectors=tune_vectors,
             unseen_vectors=unseen_vectors,
+            contextual=contextual,
             position_size=position_size,
             max_distance=max_distance,
             entity_states=entity_states,
@@ -189,7 +197,7 @@ class RelationClassifier(Estimator):
                 checked = read_labeled_sentences(pair[0], pair[1], pipeline, "validation")
             run = settings.with_data(self.training, is_checked=checked is not None)
             fitted = learn_relations(self, train, checked, limits, run)
-            self.model_, self.vocabulary_, self.classes_, self.metrics_, history = fitted
+            self.model_, self.words_, self.classes_, self.metrics_, history = fitted
             self.pipeline_ = pipeline
             facts = {"examples": len(train.words), **history}
             self.provenance_ = origin(X, valid, run.training, **facts)
@@ -244,12 +252,17 @@ class RelationClassifier(Estimator):
             model = model_class(config)
         return EntityStates(model, MARKER_IDS[1::2]) if self.entity_states else model
 
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """The words known."""
+        return self.words_.vocabulary
+
     # -- use -------------------------------------------------------------------------------------
 
     def _shares(self, words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
         """The probabilities of tokenized sentences, (N, C)."""
         self.require_fitted()
-        scores = all_scores(self.model_, word_sequences(words, self.vocabulary_))
+        scores = all_scores(self.model_, self.words_(words))
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
         return shares
@@ -292,7 +305,7 @@ class RelationClassifier(Estimator):
         why: Sequence[Explanation | None] = [None] * len(words)
         if explain:
             given = Labeled(words, None, self.pipeline_)
-            why = explanations(self.model_, WordSequences(self.vocabulary_, None), given)
+            why = explanations(self.model_, self.words_, given)
         labels = self.classes_.tolist()
         return [
             describe(sentence, labels, row, reason)
@@ -352,11 +365,13 @@ class RelationClassifier(Estimator):
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
         self.require_fitted()
+        context = self.words_.context
         header = ModelHeader(
             task=self.task,
             architecture=self.arch,
             config=to_dict(self.model_.config),
             settings={
+                **({} if context is None else {"contextual": context.stored()}),
                 "classes": labels_to_dict(self.classes_),
                 "text": to_dict(self.pipeline_.config),
                 "position_size": self.position_size,
@@ -368,7 +383,8 @@ class RelationClassifier(Estimator):
             provenance=self.provenance_,
         )
         files = {VOCABULARY: self.vocabulary_.to_dict()}
-        return write_model(directory, header, self.model_.state_dict(), files)
+        with saved_context(self.words_.context) as models:
+            return write_model(directory, header, self.model_.state_dict(), files, models)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
@@ -380,7 +396,10 @@ class RelationClassifier(Estimator):
         given["entity_states"] = settings.get("entity_states", False)
         model = cls(stored.header.architecture, text=text, **given)
         model.pipeline_ = TextPipeline(text)
-        model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)
+        context = stored_context(stored, MARKERS)
+        model.contextual = context and context.settings
+        words = Vocabulary.load(stored.place / VOCABULARY)
+        model.words_ = WordSequences(words, None, context)
         model.classes_ = labels_from_dict(settings["classes"])
         config = model._take_over(stored)
         model.model_ = model.build_network(config)

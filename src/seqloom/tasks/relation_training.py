@@ -12,8 +12,11 @@ from torch import nn
 
 from seqloom.config import to_dict
 from seqloom.data.features import Vectors
+from seqloom.data.relations import MARKERS
 from seqloom.metrics.relations import score_relations
+from seqloom.tasks.classifier_sequences import WordSequences
 from seqloom.tasks.classifier_training import class_goal, hold_out
+from seqloom.tasks.contextual import context_reader
 from seqloom.tasks.fitting import Learned, RunSettings, run_objective
 from seqloom.tasks.labels import class_labels, numbered
 from seqloom.tasks.pretrained import open_vectors
@@ -27,7 +30,6 @@ from seqloom.tasks.relation_words import (
 from seqloom.tasks.supervised_objective import Examples, Goal, SupervisedObjective
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import extend_words
-from seqloom.text import Vocabulary
 
 if TYPE_CHECKING:
     from seqloom.tasks.relation_classifier import RelationClassifier
@@ -68,14 +70,14 @@ class FittedRelations(NamedTuple):
 
     Args:
         model: The network, on the CPU.
-        vocabulary: Its words.
+        words: Its words, and how they are read.
         classes: Its labels.
         metrics: What it reached.
         history: How it went.
     """
 
     model: Any
-    vocabulary: Vocabulary
+    words: WordSequences
     classes: NDArray[Any]
     metrics: dict[str, Any]
     history: dict[str, Any]
@@ -101,9 +103,12 @@ def learn_relations(
     vectors = None if owner.vectors is None else open_vectors(owner.vectors)
     others = [] if valid is None or not owner.unseen_vectors else valid.words
     words = choose_words(train.words, limits, others, vectors)
+    context = context_reader(owner.contextual, MARKERS)
     sizes = {"vocab_size": len(words), "input_size": 0, "output_size": len(classes)}
     if vectors is not None and not owner.sets("embed_size"):
         sizes["embed_size"] = vectors.size
+    if context is not None:
+        sizes["context"] = context.options  # type: ignore[assignment]
     config = owner.build_config(**sizes)
     facts = {
         "model": to_dict(config),
@@ -112,8 +117,11 @@ def learn_relations(
         "vocabulary": words.hash,
         "positions": [owner.position_size, owner.max_distance, owner.entity_states],
     }
-    examples = relation_examples(train, words, classes, "training")
-    checked = None if valid is None else relation_examples(valid, words, classes, "validation")
+    if context is not None:
+        facts["context"] = context.digest
+    terms = WordSequences(words, None, context)
+    examples = relation_examples(train, terms, classes, "training")
+    checked = None if valid is None else relation_examples(valid, terms, classes, "validation")
     seed, history = run.training.seed, {}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -121,13 +129,17 @@ def learn_relations(
         if vectors is not None:
             share = begin_with(model, words, vectors, tuned=owner.tune_vectors, seed=seed)
             history["words_with_vectors"] = share
+        if context is not None:
+            context.attach(model)
         goal = _goal_of(model, owner, classes)
         learned = _run(model, examples, checked, goal, replace(run, facts=facts))
+    if context is not None:
+        context.finish(model)
     finish(model)
     if vectors is not None and owner.unseen_vectors:
-        words = extend_words(model, words, vectors)
+        terms = terms.knowing(extend_words(model, words, vectors))
     model.eval()
-    return FittedRelations(model, words, classes, learned.metrics, {**history, **learned.history})
+    return FittedRelations(model, terms, classes, learned.metrics, {**history, **learned.history})
 
 
 def _goal_of(model: nn.Module, owner: RelationClassifier, classes: NDArray[Any]) -> Goal:

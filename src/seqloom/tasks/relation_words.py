@@ -14,7 +14,6 @@ from seqloom.tasks.classifier_sequences import WordSequences
 from seqloom.tasks.labels import numbered
 from seqloom.tasks.pretrained import embedding_matrix, put_vectors
 from seqloom.tasks.relation_text import LabeledSentences
-from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import know_by_vector
@@ -70,14 +69,9 @@ def finish(model: Any) -> None:
     release_rows(model.input.embedding)
 
 
-def word_sequences(words: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Sequences:
-    """Return the ids of tokenized sentences."""
-    return WordSequences(vocabulary, None)(words)
-
-
 def relation_examples(
-    given: LabeledSentences, vocabulary: Vocabulary, classes: NDArray[Any], what: str
+    given: LabeledSentences, words: WordSequences, classes: NDArray[Any], what: str
 ) -> Examples:
     """Return labeled sentences as what a model learns from."""
     targets = numbered(np.array(given.labels), classes, what)
-    return Examples(word_sequences(given.words, vocabulary), targets)
+    return Examples(words(given.words), targets)

@@ -18,14 +18,16 @@ class Sequences:
     Args:
         items: Ids, or vectors of one width.
         width: How many ids there are, or the width of the vectors.
+        context: What there is of the context of each item, if anything; see
+            `seqloom.nn.context.WordsInContext`.
 
     Examples:
         >>> Sequences(Ragged.of([[1, 2, 3], [4]]), 5).pad([1, 0]).values.tolist()
         [[4, 0, 0], [1, 2, 3]]
     """
 
-    def __init__(self, items: Ragged, width: int) -> None:
-        self.items, self.width = items, width
+    def __init__(self, items: Ragged, width: int, context: Ragged | None = None) -> None:
+        self.items, self.width, self.context = items, width, context
 
     @property
     def are_ids(self) -> bool:
@@ -51,8 +53,8 @@ class Sequences:
     def part(self, index: ArrayLike) -> Sequences:
         """Return the sequences at these places."""
         places = np.asarray(index, np.int64)
-        dtype = self.items.flat.dtype
-        return Sequences(Ragged.of([self.items[int(i)] for i in places], dtype), self.width)
+        context = None if self.context is None else _part(self.context, places)
+        return Sequences(_part(self.items, places), self.width, context)
 
     def moments(self) -> Moments:
         """Mean and variance of each coordinate over all vectors; of ids there are none."""
@@ -60,3 +62,7 @@ class Sequences:
         flat = np.asarray(self.items.flat, np.float64)
         mean = flat.mean(axis=0)
         return Moments(mean, np.square(flat - mean).mean(axis=0))
+
+
+def _part(whole: Ragged, places: NDArray[np.int64]) -> Ragged:
+    return Ragged.of([whole[int(i)] for i in places], whole.flat.dtype)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from seqloom.config import from_dict, to_dict
 from seqloom.errors import ConfigError, InputError, one_of
 from seqloom.metrics.spans import PREFIXES, Scheme, SpanReport, score_spans
+from seqloom.tasks.contextual import saved_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import (
@@ -54,6 +55,9 @@ class Tagger(Estimator):
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
             are known by it; else they are the unknown word.
+        contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
+            "transformer", its directory, or a table with more settings; see
+            `seqloom.tasks.contextual.ContextualConfig`.
         features: Further features of words: "shape", "prefix", "suffix", "next", "last".
         fold: Whether words are looked up in lower case with 0 for each digit. Characters and
             features see them as they are.
@@ -90,6 +94,7 @@ class Tagger(Estimator):
         "vectors",
         "tune_vectors",
         "unseen_vectors",
+        "contextual",
         "features",
         "fold",
         "scheme",
@@ -105,6 +110,7 @@ class Tagger(Estimator):
     vectors: VectorSource | None
     tune_vectors: bool
     unseen_vectors: bool
+    contextual: Any
     features: Sequence[str]
     fold: bool
     scheme: Any
@@ -127,6 +133,7 @@ class Tagger(Estimator):
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
         unseen_vectors: bool = True,
+        contextual: Any = None,
         features: Sequence[str] = (),
         fold: bool = True,
         scheme: Scheme | Literal["auto", "none"] = "auto",
@@ -146,6 +153,7 @@ class Tagger(Estimator):
             vectors=vectors,
             tune_vectors=tune_vectors,
             unseen_vectors=unseen_vectors,
+            contextual=contextual,
             features=features,
             fold=fold,
             scheme=scheme,
@@ -222,6 +230,8 @@ class Tagger(Estimator):
                 raise ConfigError(one_of("feature", name, FEATURES))
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
+        if self.contextual is not None and self.segment:
+            raise ConfigError("a tagger that cuts reads characters, got contextual; leave it out")
         return from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")
 
     def sets(self, option: str) -> bool:
@@ -370,6 +380,7 @@ class Tagger(Estimator):
         """Write a model directory."""
         self.require_fitted()
         reader, tags = self.reader_, self.tags_
+        context = None if reader is None else reader.context
         header = ModelHeader(
             task=self.task,
             architecture=self.arch,
@@ -379,12 +390,14 @@ class Tagger(Estimator):
                 "text": to_dict(self.pipeline_.config),
                 "features": [] if reader is None else [*reader.features],
                 **{name: getattr(self, name) for name in STORED},
+                **({} if context is None else {"contextual": context.stored()}),
             },
             metrics=self.metrics_,
             provenance=self.provenance_,
         )
         files = {} if reader is None else reader_files(reader)
-        return write_model(directory, header, self.model_.state_dict(), files)
+        with saved_context(context) as models:
+            return write_model(directory, header, self.model_.state_dict(), files, models)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
@@ -397,6 +410,8 @@ class Tagger(Estimator):
         model.pipeline_ = TextPipeline(text)
         model.tags_ = TagSet(**settings["tags"])
         model.reader_ = stored_reader(stored)
+        if model.reader_ is not None and model.reader_.context is not None:
+            model.contextual = model.reader_.context.settings
         model._restore(stored)
         return model
 

@@ -14,6 +14,7 @@ from seqloom.data.batches import Batch
 from seqloom.data.bucketing import BatchConfig, Bucketing
 from seqloom.data.ragged import Ragged
 from seqloom.models.tagger import TaggerInput, TagOutput
+from seqloom.nn.context import WordsInContext
 from seqloom.tasks.supervised_objective import parts_by_length
 from seqloom.tasks.tagger_words import TokenSequences
 
@@ -24,8 +25,11 @@ def run_tagger(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the scores of a batch of tensors, and its lengths."""
     names = [name for name in batch.sequences if name.startswith("feature")]
     items = batch["items"]
+    given = items.values
+    if "context" in batch.sequences:
+        given = WordsInContext(given, batch["context"].values)
     x = TaggerInput(
-        items.values,
+        given,
         tuple(batch[name].values for name in names),
         batch.values.get("spellings"),
         batch.values.get("spelling_lengths"),

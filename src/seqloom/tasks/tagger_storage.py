@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqloom.tasks.contextual import stored_context
 from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.tagger_words import TokenReader
 from seqloom.text import Vocabulary
@@ -31,4 +32,5 @@ def stored_reader(stored: StoredModel) -> TokenReader | None:
         folds=settings["fold"],
         features={name: Vocabulary.load(place / f"{name}.json") for name in settings["features"]},
         characters=Vocabulary.load(place / CHARACTERS) if has_characters else None,
+        context=stored_context(stored),
     )

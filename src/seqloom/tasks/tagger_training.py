@@ -18,6 +18,7 @@ from seqloom.errors import InputError
 from seqloom.metrics.spans import convert_tags, find_scheme, score_spans
 from seqloom.nn.crf import CRF
 from seqloom.tasks.classifier_sequences import SPECIALS
+from seqloom.tasks.contextual import ContextReader, context_reader
 from seqloom.tasks.fitting import Learned, RunSettings, run_objective
 from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.relation_words import begin_with, choose_words, finish
@@ -27,6 +28,7 @@ from seqloom.tasks.tagger_text import TaggedSentences, legal
 from seqloom.tasks.tagger_words import TokenReader, folded
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import extend_words
+from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from seqloom.tasks.tagger import Tagger
@@ -112,26 +114,13 @@ def learn_tags(
     tags, train = choose_tags(owner, train)
     assert train.tags is not None
     vectors = None if owner.vectors is None else open_vectors(owner.vectors)
-    reader, sizes = None, {"vocab_size": 0, "input_size": 0, "char_vocab_size": 0}
-    sizes |= {"output_size": len(tags.names), "feature_sizes": ()}  # type: ignore[dict-item]
-    if train.are_vectors:
-        sizes["input_size"] = train.items[0].shape[1]
-    else:
-        others = [] if valid is None or not owner.unseen_vectors else valid.items
-        words = [folded(rows) if owner.fold else rows for rows in (train.items, others)]
-        reader = TokenReader(
-            choose_words(words[0], limits, words[1], vectors, SPECIALS),
-            folds=owner.fold,
-            features=TokenReader.learn_features(train.items, owner.features),
-            characters=TokenReader.learn_characters(train.items) if owner.reads_spelling else None,
-        )
-        sizes["vocab_size"] = len(reader.words)
-        sizes["feature_sizes"] = tuple(map(len, reader.features.values()))  # type: ignore[assignment]
-        sizes["char_vocab_size"] = len(reader.characters) if reader.characters else 0
-        if vectors is not None and not owner.sets("embed_size"):
-            sizes["embed_size"] = vectors.size
+    context = context_reader(owner.contextual)
+    reader, sizes = _reading(owner, (train, valid), limits, vectors, context)
+    sizes["output_size"] = len(tags.names)
     config = owner.build_config(**sizes)
     facts = {"model": to_dict(config), "sentences": len(train), "tags": tags.names}
+    if context is not None:
+        facts["context"] = context.digest
     if reader is not None:
         facts["vocabulary"] = reader.words.hash
     seed, history = run.training.seed, {}
@@ -146,7 +135,11 @@ def learn_tags(
             model.output.constrain(*limited)
         if reader is None:
             _standardize(model, train.items)
+        if context is not None:
+            context.attach(model)
         learned = _run(model, reader, tags, (train, valid), replace(run, facts=facts))
+    if context is not None:
+        context.finish(model)
     if reader is not None:
         finish(model)
     if vectors is not None and owner.unseen_vectors and reader is not None:
@@ -154,6 +147,40 @@ def learn_tags(
     model.eval()
     found = {**history, **learned.history}
     return FittedTagger(model, reader, tags, learned.metrics, found)
+
+
+def _reading(
+    owner: Tagger,
+    data: tuple[TaggedSentences, TaggedSentences | None],
+    limits: TermLimits,
+    vectors: WordVectors | None,
+    context: ContextReader | None,
+) -> tuple[TokenReader | None, dict[str, Any]]:
+    """How sentences are read, None for vectors, and the sizes a network has for it."""
+    train, valid = data
+    sizes: dict[str, Any] = {"vocab_size": 0, "input_size": 0, "char_vocab_size": 0}
+    sizes["feature_sizes"] = ()
+    if train.are_vectors:
+        if context is not None:
+            raise InputError("contextual is for words, got sequences of vectors in X")
+        return None, sizes | {"input_size": train.items[0].shape[1]}
+    others = [] if valid is None or not owner.unseen_vectors else valid.items
+    words = [folded(rows) if owner.fold else rows for rows in (train.items, others)]
+    reader = TokenReader(
+        choose_words(words[0], limits, words[1], vectors, SPECIALS),
+        folds=owner.fold,
+        features=TokenReader.learn_features(train.items, owner.features),
+        characters=TokenReader.learn_characters(train.items) if owner.reads_spelling else None,
+        context=context,
+    )
+    sizes["vocab_size"] = len(reader.words)
+    sizes["feature_sizes"] = tuple(map(len, reader.features.values()))
+    sizes["char_vocab_size"] = len(reader.characters) if reader.characters else 0
+    if vectors is not None and not owner.sets("embed_size"):
+        sizes["embed_size"] = vectors.size
+    if context is not None:
+        sizes["context"] = context.options
+    return reader, sizes
 
 
 def _standardize(model: Any, items: Sequence[NDArray[np.float32]]) -> None:

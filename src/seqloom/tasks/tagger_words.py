@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from seqloom.data.ragged import Ragged
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.classifier_sequences import SPECIALS
 from seqloom.text import Vocabulary
+
+if TYPE_CHECKING:
+    from seqloom.tasks.contextual import ContextReader
 
 MAX_CHARACTERS = 24  # of a longer word the first and the last 12 are read
 FEATURE_MIN_COUNT = 2
@@ -81,6 +84,7 @@ class TokenReader:
             further features see them as they are.
         features: The values known of each further feature, by its name.
         characters: The characters known, if they are read.
+        context: What reads the context of words, if it is read; it sees them as they are.
     """
 
     def __init__(
@@ -90,8 +94,10 @@ class TokenReader:
         folds: bool = False,
         features: Mapping[str, Vocabulary] | None = None,
         characters: Vocabulary | None = None,
+        context: ContextReader | None = None,
     ) -> None:
         self.words, self.folds, self.characters = words, folds, characters
+        self.context = context
         self.features = dict(features or {})
 
     @staticmethod
@@ -122,12 +128,13 @@ class TokenReader:
             Ragged.of([known.encode(FEATURES[name](words)) for words in sentences], np.int32)
             for name, known in self.features.items()
         ]
+        context = None if self.context is None else self.context(sentences)
         if self.characters is None:
-            return TokenSequences(items, features)
+            return TokenSequences(items, features, context=context)
         numbers: dict[str, int] = {}
         which = [[numbers.setdefault(w, len(numbers)) for w in words] for words in sentences]
         spelled = Ragged.of([self.characters.encode(_read(word)) for word in numbers], np.int32)
-        return TokenSequences(items, features, Ragged.of(which, np.int32), spelled)
+        return TokenSequences(items, features, Ragged.of(which, np.int32), spelled, context)
 
 
 def _read(word: str) -> str:
@@ -143,6 +150,7 @@ class TokenSequences:
         features: Ids of further features.
         which: The place of each word among the different ones.
         spellings: The characters of those.
+        context: What there is of the context of words, if anything.
     """
 
     def __init__(
@@ -151,9 +159,10 @@ class TokenSequences:
         features: Sequence[Ragged] = (),
         which: Ragged | None = None,
         spellings: Ragged | None = None,
+        context: Ragged | None = None,
     ) -> None:
         self.items, self.features = items, list(features)
-        self.which, self.spellings = which, spellings
+        self.which, self.spellings, self.context = which, spellings, context
 
     def __len__(self) -> int:
         return len(self.items)
@@ -169,6 +178,8 @@ class TokenSequences:
             sequences[f"feature{number}"] = Padded(*feature.pad(index))
         if tags is not None:
             sequences["tags"] = Padded(*tags.pad(index))
+        if self.context is not None:
+            sequences["context"] = Padded(*self.context.pad(index))
         values: dict[str, Any] = {}
         if self.which is not None and self.spellings is not None:
             padded, lengths = self.which.pad(index, fill=-1)
