@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from seqloom import Reader, load
+from seqloom import Embedder, Reader, load
 from seqloom.data.examples import Answer, Question
 from seqloom.errors import ConfigError, DataError, InputError
-from seqloom.tasks.reader import misaligned
-from seqloom.tasks.reader_data import (
-    cut_windows,
-    encode_texts,
-    encode_training,
-    encode_windows,
-)
-from seqloom.tasks.reader_ranking import best_windows, window_scores
-from seqloom.tasks.reader_text import WordSplitter, align, read_all
-from seqloom.tasks.reader_training import set_apart
-from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
+from seqloom.tasks.reader_text import WordSplitter, read_all
 from seqloom.text import TextConfig, TextPipeline
 
 SPLITTER = WordSplitter(TextPipeline(TextConfig(language="en")))
@@ -60,114 +47,6 @@ def new(arch: str = "bidaf", **settings: Any) -> Reader:
 @pytest.fixture(scope="module")
 def model() -> Reader:
     return new().fit(QUESTIONS, valid=QUESTIONS)
-
-
-# -- words and alignment ---------------------------------------------------------------------------
-
-
-def test_words_are_cut_where_answers_end() -> None:
-    text = "In 1990-95 the well-known U.S. firm paid $5million; it didn't, the 20th. John's 3,000.5"
-    words, spans = SPLITTER(text)
-    assert words == (
-        "In 1990 - 95 the well - known U.S. firm paid $ 5 million ; it did n't , the 20th . "
-        "John 's 3,000.5"
-    ).split(" ")
-    assert [text[a:b] for a, b in spans] == words
-    whole = WordSplitter(TextPipeline(TextConfig(language="en")), cut=False)
-    assert "well-known" in whole(text).words
-
-
-@given(st.text(st.characters(codec="utf-8"), max_size=60))
-def test_every_word_is_the_text_at_its_place(text: str) -> None:
-    words, spans = SPLITTER(text)
-    assert [text[a:b] for a, b in spans] == words
-    assert all(a < b for a, b in spans)
-    assert all(one[1] <= two[0] for one, two in pairwise(spans))
-    visible = [i for i, letter in enumerate(text) if not letter.isspace()]
-    assert set(visible) <= {i for a, b in spans for i in range(a, b)}
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1), st.data())
-def test_alignment_is_that_of_a_visible_loop(sizes: list[tuple[int, int]], data: Any) -> None:
-    spans, place = [], 0
-    for gap, size in sizes:
-        spans.append((place + gap, place + gap + size))
-        place += gap + size
-    start = data.draw(st.integers(0, place - 1))
-    end = data.draw(st.integers(start + 1, place))
-    touched = [i for i, (a, b) in enumerate(spans) if a < end and b > start]
-    assert align(spans, start, end) == ((touched[0], touched[-1]) if touched else None)
-
-
-def test_misaligned_answers_are_listed_and_learned_by_the_words_they_touch() -> None:
-    wrong = Question("7", "The Japanese ate.", "Who?", (Answer("Japan", 4),), "Food")
-    found = misaligned([wrong, QUESTIONS[0]])
-    assert [(each.id, each.answer, each.words) for each in found] == [("7", "Japan", "Japanese")]
-    data = read_all([wrong], SPLITTER, "training")
-    assert data.spans == [(1, 1)]
-
-
-def test_published_answers_align(shared_data: Path) -> None:
-    data = read_all("squad-v1.1:valid", SPLITTER, "evaluation")
-    for example, which, (first, last) in zip(data.examples, data.which, data.spans, strict=True):
-        spans = data.passages[which].spans
-        told = example.passage[spans[first][0] : spans[last][1]]
-        assert example.answers[0].text.strip() in told
-    assert len(data) == 10570
-    assert 0 < len(data.misaligned) < 100  # positions in dev are guesses
-
-
-def test_numbers_are_known_by_their_shape() -> None:
-    texts = [["In", "1990", "and", "1991", "in", "1992", "1993"]]
-    known = ReaderVocabulary.learn(texts, min_count=2)
-    assert known.lookup("IN") == known.words["in"] != known.unknown
-    assert known.lookup("1855") == known.lookup("1990") == known.words["0000"] != known.unknown
-    assert known.lookup("and") == known.unknown
-    assert len(known.spelling("x" * 40)) == MAX_SPELLING
-
-
-def test_long_training_passages_keep_their_answer() -> None:
-    passage = " ".join(f"w{i}" for i in range(60))
-    examples = [
-        Question(str(i), passage, "which?", (Answer(f"w{i}", passage.index(f"w{i}")),))
-        for i in (10, 30, 59)
-    ]
-    data = read_all(examples, SPLITTER, "training")
-    known = ReaderVocabulary.learn([*data.texts()], min_count=1)
-    encoded, left_out = encode_training(data, known, 20)
-    assert left_out == 0 and encoded.sizes.tolist() == [20, 20, 20]
-    batch = encoded.batch(np.arange(3))
-    for row, (first, last), example in zip(
-        batch["passage"].values, batch.values["spans"], data.examples, strict=True
-    ):
-        words = [known.words.words[batch.values["words"][place]] for place in row]
-        told = "".join(words[first : last + 1])
-        assert told == example.answers[0].text
-    assert encode_training(data, known, 1)[1] == 3  # "w", "10": two words do not fit into one
-
-
-def test_articles_are_set_apart_whole() -> None:
-    examples = [
-        asked(name, city, PASSAGE, f"article {i % 10}")
-        for i, (name, city) in enumerate(PEOPLE * 25)
-    ]
-    data = read_all(examples, SPLITTER, "training")
-    train, valid = set_apart(data, 0.2, 0)
-    assert valid is not None
-    assert len(train) + len(valid) == 100 and 10 <= len(valid) <= 22
-    titles = [{each.title for each in part.examples} for part in (train, valid)]
-    assert not titles[0] & titles[1]
-    assert set_apart(data, 0.0, 0)[1] is None
-
-
-@given(st.integers(1, 90), st.integers(1, 30), st.integers(0, 29))
-def test_windows_cover_a_passage_and_overlap(length: int, window: int, overlap: int) -> None:
-    overlap = min(overlap, window - 1)
-    found = cut_windows(length, window, overlap)
-    assert found[0][0] == 0 and found[-1][1] == length
-    assert all(b - a == min(window, length) for a, b in found)
-    for (_, end), (begin, _) in pairwise(found):
-        assert end - begin >= overlap
 
 
 # -- learning and answering ------------------------------------------------------------------------
@@ -363,30 +242,22 @@ def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
         model.answer(PASSAGE, "Where?", threshold=2)
 
 
-def test_texts_are_numbered_once_for_each_different_word() -> None:
-    known = ReaderVocabulary.learn([["a", "b", "a"]], min_count=1)
-    texts = encode_texts([["a", "b", "a"]], [["b", "A"]], known)
-    assert texts.passages[0].tolist() == [0, 1, 0]
-    assert texts.questions[0].tolist() == [1, 2]
-    assert texts.words[0] == texts.words[2]  # "a" and "A" are one word of two spellings
-
-
-def test_windows_are_ranked_as_the_equation_says() -> None:
-    passage = ["the", "cat", "sat", "the", "dog", "ran", "the", "cat", "Cat", "slept"]
-    known = ReaderVocabulary.learn([passage], min_count=1)
-    texts = encode_texts([passage], [["which", "cat", "slept", "cat"]], known)
-    data, owners = encode_windows(texts, [(0, 0)], window=3)
-    windows = [passage[a:b] for a, b in cut_windows(10, 3, 0)]
-    expected = []
-    for words in windows:
-        score = 0.0
-        for term in ("which", "cat", "slept"):
-            having = sum(term in [w.lower() for w in each] for each in windows)
-            count = [w.lower() for w in words].count(term)
-            rarity = np.log(1 + (len(windows) - having + 0.5) / (having + 0.5))
-            score += rarity * count * 2.2 / (count + 1.2)
-        expected.append(score)
-    np.testing.assert_allclose(window_scores(data, np.arange(len(windows))), expected)
-    best = np.argsort(-np.array(expected), kind="stable")[:2]
-    assert best_windows(data, owners, 2).tolist() == sorted(best.tolist())
-    assert best_windows(data, owners, 9).tolist() == [0, 1, 2, 3]
+@pytest.mark.parametrize("tuned", [False, True], ids=["frozen", "tuned"])
+def test_words_in_context_stand_beside_words(tuned: bool, tmp_path: Path) -> None:
+    quick = {"epochs": 1, "batch": {"batch_size": 4}, "device": "cpu"}
+    sizes = {"char_size": 4, "filters": ((1, 4),), "projection_size": 6, "hidden_size": 8}
+    embedder = Embedder("elmo", training=quick, **sizes).fit([PASSAGE.lower()] * 4)
+    training = {"epochs": 2, "evaluate_every": 1}
+    plain = new(training=training).fit(QUESTIONS)
+    fitted = new(training=training, contextual={"model": embedder, "tuned": tuned})
+    fitted.fit(QUESTIONS, valid=QUESTIONS)
+    shapes, before = fitted.shapes(), plain.shapes()
+    wide = shapes["context.weight_ih_l0"][1] - before["context.weight_ih_l0"][1]
+    assert wide == fitted.words_.context.vectors.size  # type: ignore[union-attr]
+    loaded = Reader.load(fitted.save(tmp_path / "model"))
+    question = "Where was Max born?"
+    assert loaded.answer(PASSAGE, question) == fitted.answer(PASSAGE, question)
+    pair = fitted.answer_all([(PASSAGE, question), (PASSAGE, "Who?")])[0][0]
+    assert pair.probability == pytest.approx(loaded.answer(PASSAGE, question).probability, rel=1e-3)
+    with pytest.raises(ConfigError, match="at their input alone"):
+        new(contextual={"model": embedder, "insert": ["output"]}).fit(QUESTIONS)

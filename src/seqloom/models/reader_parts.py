@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError, one_of
-from seqloom.models.sentence_encoder import INIT_RANGE
+from seqloom.models.sentence_encoder import BY_TASK, INIT_RANGE
 from seqloom.nn.characters import CharacterCNN, CharacterRNN
+from seqloom.nn.context import ContextMix, ContextOptions, context_size
 from seqloom.nn.highway import Highway
 from seqloom.nn.masking import lengths_to_mask
 
@@ -31,6 +32,8 @@ class ReaderInput(NamedTuple):
         words: The ids of the different words.
         spellings: Their characters, if those are read.
         spelling_lengths: How many characters each of them has.
+        passage_context: What there is of the context of each word of a passage, if it is read.
+        question_context: The same of the questions.
     """
 
     passage: Int[Tensor, "B T"]
@@ -40,6 +43,8 @@ class ReaderInput(NamedTuple):
     words: Int[Tensor, " U"]
     spellings: Int[Tensor, "U C"] | None = None
     spelling_lengths: Int[Tensor, " U"] | None = None
+    passage_context: Shaped[Tensor, "B T W"] | None = None
+    question_context: Shaped[Tensor, "B S W"] | None = None
 
 
 class SpanOutput(NamedTuple):
@@ -73,6 +78,7 @@ class ReaderOptions:
         hidden_size: Width of the states of recurrent layers, in each direction.
         dropout: Share of the coordinates of each layer's input dropped.
         backend: What runs the recurrences; "auto" chooses.
+        context: What is read of words in context, if anything; the task's `contextual` decides.
     """
 
     vocab_size: int
@@ -86,6 +92,7 @@ class ReaderOptions:
     hidden_size: int = 100
     dropout: float = 0.2
     backend: str = "auto"
+    context: ContextOptions | None = field(default=None, metadata=BY_TASK)
 
     def check(self) -> None:
         """Refuse settings that make no sense for any reader.
@@ -107,6 +114,11 @@ class ReaderOptions:
             raise ConfigError(one_of("characters", self.characters, KINDS))
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if context_size(self.context, "output"):
+            raise ConfigError(
+                "readers take words in context at their input alone, got contextual.insert with "
+                "'output'"
+            )
 
     @property
     def reads_characters(self) -> bool:
@@ -121,9 +133,14 @@ class ReaderOptions:
         return self.char_size * (2 if self.characters == "rnn" else len(self.char_widths))
 
     @property
-    def token_size(self) -> int:
-        """Width of all that is known of a word, side by side."""
+    def word_size(self) -> int:
+        """Width of all that is known of a word alone, side by side."""
         return self.embed_size + self.char_output_size
+
+    @property
+    def token_size(self) -> int:
+        """The same with its context."""
+        return self.word_size + context_size(self.context, "input")
 
 
 class ReaderWords(nn.Module):
@@ -131,11 +148,14 @@ class ReaderWords(nn.Module):
 
     $$x_t = \mathrm{Highway}([e(w_t); c(w_t)])$$
 
-    Each different word of a batch is computed once.
+    Each different word of a batch is computed once. A mix of its context stands beside it, if that
+    is read.
 
     Paper: Seo et al. (2017), "Bidirectional Attention Flow for Machine Comprehension", ICLR,
-    section 2, layers 1 and 2.
-    Parameters: e = embedding, c = characters, the highways = highway.
+    section 2, layers 1 and 2; Peters et al. (2018), "Deep Contextualized Word Representations",
+    NAACL, section 3.3, for the context.
+    Parameters: e = embedding, c = characters, the highways = highway; mixes of words in context =
+    context.
 
     Args:
         config: The settings.
@@ -160,7 +180,8 @@ class ReaderWords(nn.Module):
                 )
         self.highway = None
         if config.num_highways:
-            self.highway = Highway(config.token_size, num_layers=config.num_highways)
+            self.highway = Highway(config.word_size, num_layers=config.num_highways)
+        self.context = None if config.context is None else ContextMix(config.context)
 
     def forward(self, x: ReaderInput) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B S D"]]:
         """The vectors of the words of passages and of questions; coordinates are dropped."""
@@ -173,12 +194,20 @@ class ReaderWords(nn.Module):
             known = torch.cat([known, spelled.to(known.dtype)], dim=1)
         if self.highway is not None:
             known = self.highway(known)  # (U, D)
-        passage = functional.embedding(x.passage, known)  # (B, T, D)
-        question = functional.embedding(x.question, known)  # (B, S, D)
-        return self._dropped(passage), self._dropped(question)
+        return (
+            self._tokens(x.passage, known, x.passage_context, x.passage_lengths),
+            self._tokens(x.question, known, x.question_context, x.question_lengths),
+        )
 
-    def _dropped(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.dropout, self.training)
+    def _tokens(
+        self, places: Tensor, known: Tensor, context: Tensor | None, lengths: Tensor
+    ) -> Tensor:
+        """What is known of each word, coordinates dropped, and beside it a mix of its context."""
+        own = functional.embedding(places, known)  # (B, T, D)
+        own = functional.dropout(own, self.dropout, self.training)
+        if self.context is None:
+            return own
+        return torch.cat([own, self.context("input", context, lengths).to(own.dtype)], dim=-1)
 
 
 def check_reader_input(x: ReaderInput) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from seqloom.config import from_dict, to_dict
 from seqloom.errors import ConfigError, one_of
 from seqloom.metrics.reading import RULES, Rules, score_answers
+from seqloom.tasks.contextual import saved_context, stored_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
@@ -47,6 +48,9 @@ class Reader(Estimator):
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
             are known by it.
+        contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
+            "transformer", its directory, or a table with more settings; see
+            `seqloom.tasks.contextual.ContextualConfig`.
         max_length: Words of a training passage; of a longer one the stretch around the answer is
             read. In use passages of any length are read.
         max_words: The most words of an answer.
@@ -81,6 +85,7 @@ class Reader(Estimator):
         "vectors",
         "tune_vectors",
         "unseen_vectors",
+        "contextual",
         "max_length",
         "max_words",
         "window",
@@ -96,6 +101,7 @@ class Reader(Estimator):
     vectors: VectorSource | None
     tune_vectors: bool
     unseen_vectors: bool
+    contextual: Any
     max_length: int
     max_words: int
     window: int
@@ -116,6 +122,7 @@ class Reader(Estimator):
         vectors: VectorSource | None = None,
         tune_vectors: bool = False,
         unseen_vectors: bool = True,
+        contextual: Any = None,
         max_length: int = 400,
         max_words: int = 20,
         window: int = 400,
@@ -135,6 +142,7 @@ class Reader(Estimator):
             vectors=vectors,
             tune_vectors=tune_vectors,
             unseen_vectors=unseen_vectors,
+            contextual=contextual,
             max_length=max_length,
             max_words=max_words,
             window=window,
@@ -331,6 +339,7 @@ class Reader(Estimator):
             settings={
                 "text": to_dict(self.splitter_.pipeline.config),
                 **{name: getattr(self, name) for name in STORED},
+                **({} if known.context is None else {"contextual": known.context.stored()}),
             },
             metrics=self.metrics_,
             provenance=self.provenance_,
@@ -338,7 +347,8 @@ class Reader(Estimator):
         files = {VOCABULARY: known.words.to_dict()}
         if known.characters is not None:
             files[CHARACTERS] = known.characters.to_dict()
-        return write_model(directory, header, self.model_.state_dict(), files)
+        with saved_context(known.context) as models:
+            return write_model(directory, header, self.model_.state_dict(), files, models)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
@@ -352,7 +362,10 @@ class Reader(Estimator):
         model.words_ = ReaderVocabulary(
             Vocabulary.load(place / VOCABULARY),
             Vocabulary.load(characters) if characters.exists() else None,
+            stored_context(stored),
         )
+        if model.words_.context is not None:
+            model.contextual = model.words_.context.settings
         model._restore(stored)
         return model
 

@@ -25,6 +25,8 @@ class EncodedTexts(NamedTuple):
         words: The ids of the different words.
         forms: Numbers of the different words in lower case.
         spellings: Their characters (W, C) and how many, if they are read.
+        context: What there is of the context of the words of passages and of questions, if it is
+            read.
     """
 
     passages: Ragged
@@ -32,6 +34,7 @@ class EncodedTexts(NamedTuple):
     words: NDArray[np.int32]
     forms: NDArray[np.int32]
     spellings: tuple[NDArray[np.int32], NDArray[np.int64]] | None
+    context: tuple[Ragged, Ragged] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +73,11 @@ class PassageQuestions:
 
     def batch(self, index: NDArray[np.int64]) -> Batch:
         """Return the examples at these places as one padded batch."""
-        passages, questions, words, _, spellings = self.texts
+        passages, questions, words, _, spellings, context = self.texts
         asked, question_lengths = questions.pad(self.asked[index], fill=-1)
         lengths = self.sizes[index]
         begins = passages.offsets[self.which[index]] + self.first[index]
-        passage = np.full((len(index), int(lengths.max())), -1, np.int32)
-        for row, begin, length in zip(passage, begins, lengths, strict=True):
-            row[:length] = passages.flat[begin : begin + length]
+        passage = _stretches(passages, begins, lengths, -1)
         used, places = _distinct(np.concatenate([passage.ravel(), asked.ravel()]), len(words))
         values: dict[str, NDArray[Any]] = {"words": words[used]}
         if spellings is not None:
@@ -89,7 +90,22 @@ class PassageQuestions:
             "passage": Padded(places[: passage.size].reshape(passage.shape), lengths),
             "question": Padded(places[passage.size :].reshape(asked.shape), question_lengths),
         }
+        if context is not None:
+            stretches = _stretches(context[0], begins, lengths, 0)
+            sequences["passage_context"] = Padded(stretches, lengths)
+            sequences["question_context"] = Padded(*context[1].pad(self.asked[index]))
         return Batch(index, sequences, values)
+
+
+def _stretches(
+    texts: Ragged, begins: NDArray[np.int64], lengths: NDArray[np.int64], fill: int
+) -> NDArray[Any]:
+    """Stretches of what lies end to end, padded."""
+    shape = (len(begins), int(lengths.max()), *texts.flat.shape[1:])
+    found = np.full(shape, fill, texts.flat.dtype)
+    for row, begin, length in zip(found, begins, lengths, strict=True):
+        row[:length] = texts.flat[begin : begin + length]
+    return found
 
 
 def _distinct(items: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -105,6 +121,10 @@ def _distinct(items: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], 
 def reader_input(batch: Batch) -> ReaderInput:
     """Return a batch of tensors as a model takes it."""
     passage, question = batch["passage"], batch["question"]
+    context = [
+        batch[name].values if name in batch.sequences else None
+        for name in ("passage_context", "question_context")
+    ]
     return ReaderInput(
         passage.values,
         passage.lengths,
@@ -113,6 +133,7 @@ def reader_input(batch: Batch) -> ReaderInput:
         batch.values["words"],
         batch.values.get("spellings"),
         batch.values.get("spelling_lengths"),
+        *context,
     )
 
 
@@ -186,10 +207,14 @@ def encode_texts(
 ) -> EncodedTexts:
     """Return passages and questions as numbers; each different word is looked up once."""
     table = WordTable(known)
+    context = None
+    if known.context is not None:
+        context = known.context(passages), known.context(questions)
     return EncodedTexts(
         Ragged.of([table.number(words) for words in passages], np.int32),
         Ragged.of([table.number(words) for words in questions], np.int32),
         table.ids(),
         table.forms(),
         table.spellings(),
+        context,
     )

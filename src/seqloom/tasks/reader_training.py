@@ -13,6 +13,7 @@ from seqloom.architectures import load_model_class
 from seqloom.config import to_dict
 from seqloom.errors import InputError
 from seqloom.metrics.reading import score_answers
+from seqloom.tasks.contextual import context_reader
 from seqloom.tasks.fitting import RunSettings, run_objective
 from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.reader_data import encode_texts, encode_training, encode_windows
@@ -123,6 +124,7 @@ def learn_to_read(
         others=() if valid is None else valid.texts(),
         characters=owner.reads_spelling,
     )
+    known.context = context_reader(owner.contextual)
     encoded, left_out = encode_training(train, known, owner.max_length)
     if not len(encoded):
         raise InputError("the training data must have answers to learn from, got none")
@@ -132,6 +134,8 @@ def learn_to_read(
     }
     if vectors is not None and not owner.sets("embed_size"):
         sizes["embed_size"] = vectors.size
+    if known.context is not None:
+        sizes["context"] = known.context.options
     config = owner.build_config(**sizes)
     training = run.training
     history: dict[str, Any] = {
@@ -152,12 +156,17 @@ def learn_to_read(
             (lambda _: {}) if checked is None else checked.measure,
             replace(training.batch, seed=training.batch.seed + training.seed),
         )
-        facts = {
+        facts: dict[str, Any] = {
             "model": to_dict(config),
             "questions": len(encoded),
             "vocabulary": known.words.hash,
         }
+        if known.context is not None:
+            facts["context"] = known.context.digest
+            known.context.attach(model)
         learned = run_objective(model, objective, replace(run, facts=facts))
+    if known.context is not None:
+        known.context.finish(model)
     finish(model)
     if vectors is not None and owner.unseen_vectors:
         known.words = extend_words(model, known.words, vectors)

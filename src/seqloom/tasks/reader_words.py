@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from seqloom.tasks.classifier_sequences import SPECIALS
 from seqloom.tasks.tagger_words import fold
 from seqloom.text import Vocabulary
 from seqloom.text.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from seqloom.tasks.contextual import ContextReader
 
 MAX_SPELLING = 16  # of a longer word the first and the last 8 characters are read
 
@@ -25,10 +29,16 @@ class ReaderVocabulary:
     Args:
         words: The words known.
         characters: The characters known, if they are read.
+        context: What reads the context of words, if it is read; it sees them as they are.
     """
 
-    def __init__(self, words: Vocabulary, characters: Vocabulary | None = None) -> None:
-        self.words, self.characters = words, characters
+    def __init__(
+        self,
+        words: Vocabulary,
+        characters: Vocabulary | None = None,
+        context: ContextReader | None = None,
+    ) -> None:
+        self.words, self.characters, self.context = words, characters, context
         self.unknown = words[words.specials.unk]
 
     @classmethod
