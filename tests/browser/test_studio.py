@@ -328,6 +328,25 @@ def test_a_view_without_a_model_says_so_with_a_command(person, is_accessible):
     is_accessible()
 
 
+@in_english
+def test_a_token_is_asked_for_and_sent(person):
+    page, seen = person.page, []
+
+    def guard(route) -> None:
+        sent = route.request.headers.get("authorization")
+        seen.append(sent)
+        refusal = {"error": {"code": "unauthorized", "message": "the token is missing"}}
+        route.continue_() if sent else route.fulfill(status=401, json=refusal)
+
+    page.route("**/v1/models", guard)
+    page.goto(person.served.address)
+    page.fill("dialog input", "open-sesame")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("html[data-ready=yes] h1")
+    assert seen == [None, "Bearer open-sesame"]
+    person.wrong.clear()  # the browser itself tells of the refusal
+
+
 @in_chinese
 def test_an_error_of_the_server_is_shown(person):
     page = person.open("classify")

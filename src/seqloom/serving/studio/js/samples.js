@@ -37,6 +37,7 @@ export const BEGINNINGS = [
   { lang: "en", label: "a blank", text: "Everyone has the ___ to freedom" },
   { lang: "zh", label: "人人有权", text: "人人有权" },
   { lang: "zh", label: "春眠", text: "春眠不觉" },
+  { lang: "zh", label: "填空", text: "人人___自由" },
 ];
 
 export const SENTENCES = [

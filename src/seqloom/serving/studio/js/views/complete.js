@@ -45,7 +45,7 @@ function render(root) {
       const [words, scores, fills] = await Promise.all([ahead(names, signal), scored(names, signal), filled(names, signal)]);
       if (signal.aborted) return;
       set(next, words.length ? section("next", words.map(nextPicture)) : []);
-      set(surprise, scores.length ? section("surprise", scores.map(surprisePicture), "stack") : []);
+      set(surprise, scores.length ? section("surprise", scores.map(surprisePicture), "multiples wide") : []);
       set(blank, fills.length ? section("blank", fills.map(fillPicture)) : []);
       const body = { model: names[0], prompt: state.text, k: SHOWN };
       set(code, names.length ? same({ python: `${pyLoad(names[0])}\nprint(model.next(${py(state.text)}, k=${SHOWN}))\nprint(model.score(${py(state.text)}).perplexity)`, path: "v1/next", body }) : []);
@@ -142,7 +142,7 @@ function writing(prompt) {
   const models = modelsFor("generate");
   if (!models.some((model) => model.name === state.writer)) state.writer = models[0]?.name;
   const status = statusLine();
-  const shown = h("p", { class: "written", id: "written", "aria-live": "polite" }, state.written);
+  const shown = h("p", { class: "written", id: "written", "aria-live": "polite", "aria-busy": "false" }, state.written);
   const code = h("div", {});
   let running = null;
   const go = async () => {
@@ -150,6 +150,7 @@ function writing(prompt) {
     running = new AbortController();
     stop.disabled = false;
     status.busy(t("complete.writing"));
+    shown.setAttribute("aria-busy", "true"); // read aloud when it is whole
     const given = BLANK.test(prompt()) ? prompt().split(BLANK)[0] : prompt();
     const body = { model: state.writer, prompt: given, max_words: Number(state.words), temperature: Number(state.temperature), seed: Math.floor(Math.random() * 1e6) };
     try {
@@ -163,6 +164,7 @@ function writing(prompt) {
       if (error.name === "AbortError") status.say(t("stopped"));
       else status.bad(error);
     }
+    shown.setAttribute("aria-busy", "false");
     stop.disabled = true;
   };
   const stop = h("button", { type: "button", disabled: true, onclick: () => running?.abort() }, t("stop"));

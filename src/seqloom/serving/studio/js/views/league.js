@@ -4,11 +4,11 @@ import { get, modelsFor, post } from "../api.js";
 import { bars, lines } from "../draw.js";
 import { h, set } from "../dom.js";
 import { number, t } from "../i18n.js";
-import { choice, field, head, py, same, statusLine } from "../parts.js";
+import { choice, field, head, own, py, same, statusLine } from "../parts.js";
 import { picture, tableOf } from "../picture.js";
 import { ARTICLES } from "../samples.js";
-import { own } from "../parts.js";
 
+const UNKNOWN = 0.2; // a model that does not know more of a text than this says little about it
 const state = { text: null, runs: null, measured: null, task: null, metric: null };
 
 export const view = { id: "league", render };
@@ -44,7 +44,8 @@ function side() {
       const characters = [...state.text].length + 1;
       state.measured = found
         .map((one, i) => ({ model: one.model, architecture: models[i].architecture, bits: one.total === null ? null : -one.total / Math.LN2 / characters, perplexity: one.perplexity, unknown: one.unknown.filter(Boolean).length, words: one.words.length }))
-        .sort((a, b) => (a.bits ?? Infinity) - (b.bits ?? Infinity));
+        .map((row) => ({ ...row, comparable: row.bits !== null && row.unknown <= UNKNOWN * row.words }))
+        .sort((a, b) => b.comparable - a.comparable || (a.bits ?? Infinity) - (b.bits ?? Infinity));
       set(place, measuredTable());
       status.say(t("done"));
     } catch (error) {
@@ -71,14 +72,15 @@ function measuredTable() {
       hint: t("league.bits.hint"),
       name: "bits-per-character",
       data: rows,
-      draw: (width) => bars(rows.map((row, i) => ({ label: row.model, value: row.bits ?? 0, text: number(row.bits), dim: i > 0 })), width),
+      draw: (width) => bars(rows.map((row, i) => ({ label: row.model, value: row.bits ?? 0, text: number(row.bits), dim: i > 0 || !row.comparable })), width),
     }),
     tableOf({
       caption: t("league.side"),
-      best: 0,
+      best: rows[0].comparable ? 0 : -1,
       columns: [{ label: t("model") }, { label: t("league.architecture") }, { label: t("league.bitscolumn"), number: true }, { label: t("league.perplexity"), number: true }, { label: t("league.unknown"), number: true }],
-      rows: rows.map((row) => [row.model, row.architecture, number(row.bits), number(row.perplexity, 1), `${row.unknown} / ${row.words}`]),
+      rows: rows.map((row) => [row.model, row.architecture, number(row.bits), number(row.perplexity, 1), `${row.unknown} / ${row.words}${row.comparable ? "" : " *"}`]),
     }),
+    rows.every((row) => row.comparable) ? null : h("p", { class: "hint" }, t("league.incomparable")),
     same({ python: `import math\n\nimport seqloom\n\ntext = ${py(state.text)}\nscore = seqloom.load(${py(rows[0].model)}).score(text)\nprint(-score.total / math.log(2) / (len(text) + 1), score.perplexity)`, path: "v1/score", body: { model: rows[0].model, text: state.text } }),
   ];
 }
@@ -123,14 +125,20 @@ function ofTask(runs, redraw) {
   ];
 }
 
+/** One picture of the measure that is sorted by, for runs that have it by step, and one of the losses. */
 function curvesOf(runs) {
-  const wanted = (run) => (state.metric ?? "").replace(/^valid_/, "");
-  const series = runs.map((run) => {
-    const columns = run.curve.series;
-    const name = columns[wanted(run)]?.filter((y) => y !== null).length > 1 ? wanted(run) : "loss";
-    return { name: `${run.name} · ${name}`, xs: run.curve.steps, ys: columns[name] ?? [] };
+  const measure = (state.metric ?? "").replace(/^valid_/, "");
+  return [...new Set([measure, "loss"])].filter(Boolean).map((name) => {
+    const having = runs.filter((run) => (run.curve.series[name] ?? []).filter((y) => y !== null).length > 1);
+    if (!having.length) return null;
+    const series = having.map((run) => ({ name: run.name, xs: run.curve.steps, ys: run.curve.series[name] }));
+    return picture({
+      title: name === "loss" ? t("league.losses") : t("league.curves", { name }),
+      name: name === "loss" ? "training-loss" : "learning-curves",
+      data: having.map((run) => ({ name: run.name, curve: run.curve })),
+      draw: (width) => lines(series, width, { xlabel: t("train.updates"), ylabel: name }),
+    });
   });
-  return picture({ title: t("league.curves"), name: "learning-curves", data: runs.map(({ name, curve }) => ({ name, curve })), draw: (width) => lines(series, width, { xlabel: t("train.updates"), ylabel: state.metric ?? t("train.loss") }) });
 }
 
 /** A table that `seqloom compare` wrote. */

@@ -68,7 +68,7 @@ function show({ body, found }) {
         draw: (width) => bars(shown.map((one) => ({ label: one.text || t("read.none"), value: Math.max(0, one.share), text: percent(one.share) })), width, { labelShare: 0.6 }),
       }),
     ),
-    attentionOf(found),
+    attentionOf(found, body.passage, best?.start ?? 0),
     h("div", { class: "card" }, same({ python: python(body), path: "v1/answer", body })),
   ];
 }
@@ -90,10 +90,19 @@ function marked(text, answers) {
   return [...parts, text.slice(at)];
 }
 
-function attentionOf(found) {
+/** The map of the words around the answer. */
+function attentionOf(found, passage, start) {
   const map = found.attention;
   if (!map?.weights?.length) return null;
-  const rows = map.passage.slice(0, MOST_WORDS);
+  let at = 0;
+  const places = map.passage.map((word) => {
+    const place = passage.indexOf(word, at);
+    at = place < 0 ? at : place + word.length;
+    return at;
+  });
+  const middle = Math.max(0, places.findIndex((place) => place > start));
+  const from = Math.max(0, Math.min(middle - MOST_WORDS / 2, map.passage.length - MOST_WORDS));
+  const rows = map.passage.slice(from, from + MOST_WORDS);
   return h(
     "div",
     { class: "card" },
@@ -102,7 +111,7 @@ function attentionOf(found) {
       hint: t("read.attention.hint"),
       name: "attention",
       data: map,
-      draw: (width) => heat(map.weights.slice(0, MOST_WORDS), rows, map.question, width, { square: true }),
+      draw: (width) => heat(map.weights.slice(from, from + MOST_WORDS), rows, map.question, width, { square: true }),
     }),
   );
 }

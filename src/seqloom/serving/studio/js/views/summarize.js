@@ -4,7 +4,7 @@ import { modelsFor, post } from "../api.js";
 import { bars } from "../draw.js";
 import { h, later, set } from "../dom.js";
 import { has, number, t } from "../i18n.js";
-import { bench, commandFor, examples, field, findModel, head, modelField, nobody, own, py, pyLoad, same } from "../parts.js";
+import { bench, choice, commandFor, examples, field, findModel, head, modelField, nobody, own, py, pyLoad, same } from "../parts.js";
 import { picture, tableOf } from "../picture.js";
 import { ARTICLES } from "../samples.js";
 
@@ -70,8 +70,11 @@ async function ask(signal) {
 function show({ body, chosen, written }) {
   const all = chosen.all ?? chosen.sentences.map((one) => ({ ...one, chosen: true }));
   const about = h("div", { class: "tight" });
+  const labels = all.map((one) => [String(one.index), `${one.index + 1}. ${one.text.replace(/\s+/g, " ").slice(0, 60)}`]);
+  const which = choice(labels, null, (index) => explain(all.find((one) => one.index === Number(index))));
   const explain = (sentence) => {
     state.about = sentence.index;
+    which.value = String(sentence.index);
     set(about, why(sentence));
   };
   const best = chosen.sentences.reduce((a, b) => (b.score > a.score ? b : a), chosen.sentences[0]);
@@ -85,7 +88,7 @@ function show({ body, chosen, written }) {
       h("h3", {}, t("summarize.short")),
       h("p", { class: "written", id: "summary" }, chosen.text),
     ),
-    h("div", { class: "card tight" }, scores(chosen, all), h("h3", {}, t("summarize.why")), about),
+    h("div", { class: "card tight" }, scores(chosen, all), field(t("summarize.why"), which), about),
     h(
       "div",
       { class: "card tight" },
