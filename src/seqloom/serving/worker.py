@@ -52,6 +52,7 @@ class Worker:
         self.connection = connection
         self.models: dict[str, Any] = {}
         self.jobs = all_jobs()
+        self._unsent = bytearray()
 
     def run(self) -> int:
         """Load, then answer until the other end is closed."""
@@ -76,7 +77,11 @@ class Worker:
         return 0
 
     def _send(self, kind: Kind, content: bytes, number: int = 0) -> None:
-        self.connection.sendall(encode(kind, content, number))
+        """Send a message; answers go with the end of their batch."""
+        self._unsent += encode(kind, content, number)
+        if kind not in (Kind.ANSWER, Kind.ERROR):
+            self.connection.sendall(self._unsent)
+            self._unsent.clear()
 
     def _answer(self, name: str, model_name: str | None, payloads: Sequence[Any]) -> None:
         job = self.jobs[name]
