@@ -115,46 +115,47 @@ def verify(name: Name, as_json: JsonOption = False) -> None:
 
 @app.command()
 def overlap(
-    train: Annotated[str, typer.Argument(help="Training text: a file or NAME:SPLIT.")],
-    test: Annotated[str, typer.Argument(help="Test text: a file or NAME:SPLIT.")],
+    train: Annotated[
+        str, typer.Argument(help="Training text: a file, NAME:SPLIT or a recipe's name.")
+    ],
+    test: Annotated[list[str], typer.Argument(help="Test texts: files or NAME:SPLIT.")],
     n: Annotated[int, typer.Option(help="How many words a run has.", min=1)] = 8,
     unit: Annotated[str, typer.Option(help="word, space, character.")] = "word",
     language: Annotated[str, typer.Option(help="en, zh or auto.")] = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Count how many runs of n words of a test text occur in a training text."""
+    """Count how many runs of n words of test texts occur in a training text."""
     from seqloom.config import from_dict
     from seqloom.data.inputs import read_input
     from seqloom.data.overlap import overlap as count
+    from seqloom.tasks.corpus import text_examples
+    from seqloom.tasks.recipe import load_recipe, shipped_recipes
     from seqloom.text import TextConfig, TextPipeline
 
     pipeline = TextPipeline(from_dict(TextConfig, {"unit": unit, "language": language}))
+    text: Any = read_input(train, "text") if train not in shipped_recipes() else None
+    if text is None:
+        plan = load_recipe(train)
+        text = text_examples(plan.data.open(plan.task, plan.data.train)[0])
 
-    def words(source: str) -> Iterator[list[str]]:
-        for example in read_input(source, "text"):
-            yield pipeline.words(example.text)
+    def words(examples: Any) -> Iterator[list[str]]:
+        for example in examples:
+            given = getattr(example, "tokens", None)
+            yield pipeline.words(example.text) if given is None else list(given)
 
-    result = count(words(train), words(test), n)
-    rows = [
-        {
-            "what": f"running {n}-grams",
-            "in test": result.ngrams,
-            "also in train": result.ngrams_seen,
-            "share": result.share,
-        },
-        {
-            "what": f"different {n}-grams",
-            "in test": result.distinct,
-            "also in train": result.distinct_seen,
-            "share": result.distinct_share,
-        },
-        {
-            "what": "whole sentences",
-            "in test": result.sentences,
-            "also in train": result.sentences_seen,
-            "share": result.sentences_seen / max(1, result.sentences),
-        },
-    ]
+    held = list(words(text)) if len(test) > 1 else words(text)
+    rows: list[dict[str, Any]] = []
+    for source in test:
+        found = count(held, words(read_input(source, "text")), n)
+        pairs = {
+            f"running {n}-grams": (found.ngrams, found.ngrams_seen),
+            f"different {n}-grams": (found.distinct, found.distinct_seen),
+            "whole sentences": (found.sentences, found.sentences_seen),
+        }
+        for what, (there, seen) in pairs.items():
+            name = {"test": source} if len(test) > 1 else {}
+            row = {"what": what, "in test": there, "also in train": seen}
+            rows.append({**name, **row, "share": seen / max(1, there)})
+        if found.short_sentences:
+            note(f"{source}: {found.short_sentences:,} sentences have fewer than {n} words")
     print_rows(rows, as_json=as_json)
-    if result.short_sentences:
-        note(f"{result.short_sentences:,} test sentences have fewer than {n} words")
