@@ -19,6 +19,7 @@ from seqloom.tasks.reader_data import (
     encode_windows,
 )
 from seqloom.tasks.reader_ranking import best_windows, window_scores
+from seqloom.tasks.reader_spans import FoundSpans, merge_windows
 from seqloom.tasks.reader_text import WordSplitter, align, read_all
 from seqloom.tasks.reader_training import set_apart
 from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
@@ -158,6 +159,35 @@ def test_windows_are_ranked_as_the_equation_says() -> None:
             score += rarity * count * 2.2 / (count + 1.2)
         expected.append(score)
     np.testing.assert_allclose(window_scores(data, np.arange(len(windows))), expected)
-    best = np.argsort(-np.array(expected), kind="stable")[:2]
-    assert best_windows(data, owners, 2).tolist() == sorted(best.tolist())
-    assert best_windows(data, owners, 9).tolist() == [0, 1, 2, 3]
+    best = sorted(np.argsort(-np.array(expected), kind="stable")[:2].tolist())
+    rows, shared = best_windows(data, owners, 2)
+    assert rows.tolist() == best
+    np.testing.assert_allclose(shared, [expected[row] for row in best])
+    assert best_windows(data, owners, 9)[0].tolist() == [0, 1, 2, 3]
+
+
+def test_probabilities_of_windows_are_those_of_all_pairs() -> None:
+    rng = np.random.default_rng(0)
+    start, end = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    known = ReaderVocabulary.learn([["a", "b", "c", "d"]], min_count=1)
+    texts = encode_texts([[*"abcd"]] * 3, [["a"]], known)
+    data, _ = encode_windows(texts, [(0, 0), (1, 0), (2, 0)])
+    total = start[:, :, None] + end[:, None, :]
+    chances = np.exp(total) / np.exp(total).sum()
+    spans = [(w, i, j) for w in range(3) for i in range(4) for j in range(i, 4)]
+    best = sorted(spans, key=lambda span: -chances[span])[:5]
+    kept = [
+        sorted(((i, j) for v, i, j in spans if v == w), key=lambda s: -total[(w, *s)])[:5]
+        for w in range(3)
+    ]
+    found = FoundSpans(
+        np.array([[total[w, i, j] for i, j in kept[w]] for w in range(3)]),
+        np.array([[i for i, _ in kept[w]] for w in range(3)]),
+        np.array([[j for _, j in kept[w]] for w in range(3)]),
+        np.log(np.exp(total).sum(axis=(1, 2))),
+    )
+    merged = merge_windows(data, found, np.arange(3), 5)
+    assert [each[:3] for each in merged] == best
+    np.testing.assert_allclose([each.probability for each in merged], [chances[s] for s in best])
+    more = merge_windows(data, found.favor(np.array([0.0, 50.0, 0.0])), np.arange(3), 5)
+    assert {each.passage for each in more} == {1}

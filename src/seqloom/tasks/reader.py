@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import TrainConfig
 
-STORED = ("cut_words", "max_words", "window", "overlap", "max_windows", "rules")
+STORED = ("cut_words", "max_words", "window", "overlap", "max_windows", "ranking", "rules")
 VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
 
 
@@ -58,6 +58,7 @@ class Reader(Estimator):
         overlap: Words that a window shares with the one before.
         max_windows: How many windows are read for a question: those that have most in common with
             it, by BM25.
+        ranking: How much of that is added to the scores of a window's spans.
         rules: What exact match and F1 are: "squad" compares words, "cmrc" characters.
         valid_share: The share of the training data, whole articles, that chooses the weights
             where `fit` is given no `valid`.
@@ -91,6 +92,7 @@ class Reader(Estimator):
         "window",
         "overlap",
         "max_windows",
+        "ranking",
         "rules",
         "valid_share",
         "training",
@@ -107,6 +109,7 @@ class Reader(Estimator):
     window: int
     overlap: int
     max_windows: int
+    ranking: float
     rules: Rules
     valid_share: float
     words_: ReaderVocabulary
@@ -128,6 +131,7 @@ class Reader(Estimator):
         window: int = 400,
         overlap: int = 100,
         max_windows: int = 4,
+        ranking: float = 0.8,
         rules: Rules = "squad",
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -148,6 +152,7 @@ class Reader(Estimator):
             window=window,
             overlap=overlap,
             max_windows=max_windows,
+            ranking=ranking,
             rules=rules,
             valid_share=valid_share,
             training=training,
@@ -205,6 +210,8 @@ class Reader(Estimator):
             raise ConfigError(
                 f"overlap must lie between 0 and the window of {self.window}, got {self.overlap}"
             )
+        if not 0 <= self.ranking < float("inf"):
+            raise ConfigError(f"ranking must be a number not below 0, got {self.ranking}")
         if self.rules not in RULES:
             raise ConfigError(one_of("rules", self.rules, RULES))
         if self.tune_vectors and self.vectors is None:

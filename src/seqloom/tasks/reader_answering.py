@@ -55,9 +55,10 @@ def answer_questions(
     encoded = encode_texts(texts_read, questions, reader.words_)
     data, pair_of = encode_windows(encoded, pairs, window, min(reader.overlap, window - 1))
     owner_of = np.array(owners)[pair_of]
-    kept = best_windows(data, owner_of, reader.max_windows)
+    kept, shared = best_windows(data, owner_of, reader.max_windows)
     data, pair_of, owner_of = data.part(kept), pair_of[kept], owner_of[kept]
     found = find_spans(reader.model_, data, reader.max_words, top)
+    found = found.favor(reader.ranking * shared)
     edges = np.searchsorted(owner_of, np.arange(len(asked) + 1))
     answers = []
     for number, (texts, _) in enumerate(asked):

@@ -47,20 +47,23 @@ def window_scores(data: PassageQuestions, rows: NDArray[np.int64]) -> NDArray[np
 
 def best_windows(
     data: PassageQuestions, owners: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
-    """Return the rows of the windows to read: of each question those that share most with it.
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the rows of the windows to read, and how much each has in common with its question.
 
     Args:
         data: The windows.
         owners: The question of each, rising.
-        count: How many of each question's are read at most.
+        count: How many of each question's are read at most: those that share most with it.
     """
     edges = np.flatnonzero(np.diff(owners, prepend=-1))
-    kept = []
+    kept, shared = [], np.zeros(len(owners))
     for begin, end in zip(edges, [*edges[1:], len(owners)], strict=True):
         rows = np.arange(begin, end)
+        if len(rows) > 1:
+            shared[rows] = window_scores(data, rows)
         if len(rows) > count:
-            order = np.argsort(-window_scores(data, rows), kind="stable")[:count]
+            order = np.argsort(-shared[rows], kind="stable")[:count]
             rows = np.sort(rows[order])
         kept.append(rows)
-    return np.concatenate(kept)
+    found = np.concatenate(kept)
+    return found, shared[found]

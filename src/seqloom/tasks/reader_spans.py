@@ -24,14 +24,18 @@ class FoundSpans(NamedTuple):
         scores: (N, K), as `Spans` has them.
         first: (N, K), from the beginning of the window.
         last: (N, K).
-        norms: (N, 2), the logarithms of the sums that make probabilities of the scores of
-            beginnings and of ends.
+        norms: (N,), the logarithm of the sum of the exponentials of all scores of a beginning plus
+            an end.
     """
 
     scores: NDArray[np.float64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     norms: NDArray[np.float64]
+
+    def favor(self, more: NDArray[np.float64]) -> FoundSpans:
+        """The same with something added to all scores of a window."""
+        return self._replace(scores=self.scores + more[:, None], norms=self.norms + more)
 
 
 def find_spans(model: nn.Module, data: PassageQuestions, max_words: int, k: int = 1) -> FoundSpans:
@@ -40,13 +44,13 @@ def find_spans(model: nn.Module, data: PassageQuestions, max_words: int, k: int 
     n = len(data)
     scores = np.full((n, k), -np.inf)
     first, last = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
-    norms = np.zeros((n, 2))
+    norms = np.zeros(n)
     items = PART if device.type == "cpu" else DEVICE_PART
     for index in parts_by_length(data.sizes, items):
         with torch.no_grad():
             output: SpanOutput = model(reader_input(data.batch(index).tensors(device)))
             found = best_spans(output.start, output.end, max_words, k)
-            sums = torch.stack([output.start.logsumexp(1), output.end.logsumexp(1)], dim=1)
+            sums = output.start.logsumexp(1) + output.end.logsumexp(1)  # (B,)
         width = found.scores.shape[1]
         scores[index, :width] = found.scores.double().cpu().numpy()
         first[index, :width] = found.first.cpu().numpy()
@@ -62,7 +66,7 @@ class Candidate(NamedTuple):
         passage: The passage, by its place.
         first: Its first word.
         last: Its last word.
-        probability: Of its beginning times of its end, among all words of all windows.
+        probability: Of its beginning and its end, among those of all windows.
     """
 
     passage: int
@@ -74,10 +78,12 @@ class Candidate(NamedTuple):
 def merge_windows(
     data: PassageQuestions, found: FoundSpans, rows: NDArray[np.int64], k: int
 ) -> list[Candidate]:
-    """Return the best different spans of the windows of one question, the best first.
+    r"""Return the best different spans of the windows of one question, the best first.
 
-    Scores of all windows are compared as they are; what makes probabilities of them is summed over
-    all windows.
+    $$p(w, i, j) = \frac{\exp(s_i^w + e_j^w)}{\sum_{w'} \sum_{i'} \sum_{j'}
+    \exp(s_{i'}^{w'} + e_{j'}^{w'})}$$
+
+    over all windows w; of one window it is $p^{start}_i p^{end}_j$.
 
     Args:
         data: The windows.
@@ -85,7 +91,7 @@ def merge_windows(
         rows: Which of the windows belong to the question.
         k: How many spans.
     """
-    norm = np.logaddexp.reduce(found.norms[rows], axis=0).sum()
+    norm = np.logaddexp.reduce(found.norms[rows])
     order = np.argsort(-found.scores[rows].ravel(), kind="stable")
     width = found.scores.shape[1]
     seen: dict[tuple[int, int, int], float] = {}
