@@ -88,7 +88,7 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
         "training_seconds": history["seconds"],
         "test_seconds": round(time.perf_counter() - began, 1),
         "misaligned": history["misaligned"],
-        "words_with_vectors": history["words_with_vectors"],
+        "words_with_vectors": history.get("words_with_vectors"),
         "target": None if plan.target is None else plan.target.value,
     }
 

@@ -132,6 +132,21 @@ def test_saving_and_loading_changes_nothing(model: Reader, tmp_path: Path) -> No
         assert path.read_bytes() == (again / path.name).read_bytes()
 
 
+def test_fewer_words_make_a_smaller_model(model: Reader, tmp_path: Path) -> None:
+    place = model.save(tmp_path / "model")
+    small = Reader.load(place).keep_words(6)
+    assert small.shapes()["input.embedding.weight"] == (8, 32)
+    kept = small.words_.words.words[2:]
+    assert kept == model.words_.words.words[2:8]
+    passage = " ".join(kept)
+    same, own = (each.answer(passage, " ".join(kept[:2])) for each in (small, model))
+    assert (same.text, same.probability) == (own.text, pytest.approx(own.probability, rel=1e-5))
+    again = Reader.load(small.save(tmp_path / "small"))
+    assert again.answer(PASSAGE, "Where?") == small.answer(PASSAGE, "Where?")
+    with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
+        small.keep_words(0)
+
+
 def test_a_run_that_stopped_goes_on(tmp_path: Path) -> None:
     training = {"epochs": 4, "averaging": "ema", "evaluate_every": 1}
     whole = new(training=training).fit(QUESTIONS, valid=QUESTIONS, out=tmp_path / "whole")

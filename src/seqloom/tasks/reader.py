@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from seqloom.config import from_dict, to_dict
 from seqloom.errors import ConfigError, one_of
 from seqloom.metrics.reading import RULES, Rules, score_answers
-from seqloom.tasks.contextual import saved_context, stored_context
+from seqloom.tasks.contextual import saved_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.reader_answering import answer_questions, look
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
+from seqloom.tasks.reader_storage import keep_first_words, stored_words, word_files
 from seqloom.tasks.reader_text import ReadQuestions, WordSplitter, read_all
 from seqloom.tasks.reader_training import learn_to_read, set_apart
 from seqloom.tasks.reader_words import ReaderVocabulary
-from seqloom.text import TextConfig, TextPipeline, Vocabulary
+from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
     from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import TrainConfig
 
 STORED = ("cut_words", "max_words", "window", "overlap", "max_windows", "ranking", "rules")
-VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
 
 
 class Reader(Estimator):
@@ -328,6 +328,20 @@ class Reader(Estimator):
         """Return the F1, from 0 to 100."""
         return self.evaluate(X)["f1"]
 
+    def predict_lines(self, lines: Sequence[str]) -> Any:  # noqa: ARG002
+        """For the command line, which has a verb of its own for readers."""
+        raise ConfigError("a reader needs passages and questions; use seqloom answer")
+
+    def keep_words(self, count: int) -> Self:
+        """Forget all but the most frequent words, for a small model; characters tell others apart.
+
+        Args:
+            count: How many are kept.
+        """
+        self.require_fitted()
+        keep_first_words(self.model_, self.words_, count)
+        return self
+
     # -- saving ----------------------------------------------------------------------------------
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -351,26 +365,19 @@ class Reader(Estimator):
             metrics=self.metrics_,
             provenance=self.provenance_,
         )
-        files = {VOCABULARY: known.words.to_dict()}
-        if known.characters is not None:
-            files[CHARACTERS] = known.characters.to_dict()
         with saved_context(known.context) as models:
-            return write_model(directory, header, self.model_.state_dict(), files, models)
+            weights = self.model_.state_dict()
+            return write_model(directory, header, weights, word_files(known), models)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
         """Build the reader a directory describes."""
-        settings, place = stored.header.settings, stored.place
+        settings = stored.header.settings
         text = from_dict(TextConfig, settings["text"])
         given = {name: settings[name] for name in STORED}
         model = cls(stored.header.architecture, text=text, **given)
         model.splitter_ = model.make_splitter()
-        characters = place / CHARACTERS
-        model.words_ = ReaderVocabulary(
-            Vocabulary.load(place / VOCABULARY),
-            Vocabulary.load(characters) if characters.exists() else None,
-            stored_context(stored),
-        )
+        model.words_ = stored_words(stored)
         if model.words_.context is not None:
             model.contextual = model.words_.context.settings
         model._restore(stored)
