@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seqloom import Classifier, LanguageModel, Reader, RelationClassifier, Tagger, Translator
-from seqloom.data.examples import Answer, Question
+from seqloom import (
+    Classifier,
+    LanguageModel,
+    Reader,
+    RelationClassifier,
+    Summarizer,
+    Tagger,
+    Translator,
+)
+from seqloom.data.examples import Answer, Question, TextPair
 from seqloom.resources import ENGLISH, NAMES, read_embedded
 
 TRAINING = {"epochs": 1, "device": "cpu"}
@@ -66,5 +74,9 @@ def fit_models(folder: Path) -> list[str]:
     training = {**QUICK, "epochs": 12, "averaging": "none", "schedule": {"warmup": 0}}
     options = {"hidden_size": 16, "valid_share": 0, "min_count": 1, "dropout": 0.0}
     Reader("bidaf", training=training, **options).fit(questions, out=folder / "reader")
-    fitted = ("trigram", "lstm", "rnn", "names", "relations", "entities", "tea", "reader")
+    shorter = [TextPair(line, " ".join(line.split()[:3])) for line in english[:12]]
+    Summarizer("seq2seq", hidden_size=8, embed_size=8, training=QUICK).fit(
+        shorter, out=folder / "writer"
+    )
+    fitted = "trigram lstm rnn names relations entities tea reader writer".split()
     return [*(str(folder / name) for name in fitted), "textrank"]

@@ -203,7 +203,7 @@ def test_the_server_answers_the_studio(server: Server, models: dict[str, Path]):
         ("/studio/try", {"run": "../../etc", "text": "a"}, 404),
         ("/studio/train", {"table": "a,b", "place": "/tmp/x"}, 422),
     ],
-    ids=str,
+    ids=["model", "cell", "long", "far", "run", "place"],
 )
 def test_the_studio_is_refused_what_nobody_may_ask(
     server: Server, path: str, value: Any, status: int

@@ -56,7 +56,7 @@ class FlowRequest(_Asked):
 class TrainRequest(_Asked):
     """Fit a classifier to a table."""
 
-    table: Annotated[str, Field(min_length=1, max_length=8_000_000, description="CSV or TSV.")]
+    table: Annotated[str, Field(min_length=1, max_length=16_000_000, description="CSV or TSV.")]
     text: Name = "text"
     label: Name = "label"
     architecture: Name = "softmax"

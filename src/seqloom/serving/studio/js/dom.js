@@ -28,6 +28,11 @@ export function set(element, ...children) {
   return fill(element, ...children);
 }
 
+/** A piece of a text by characters as the server counts them: an emoji is one, not two. */
+export function cut(text, start, end = Infinity) {
+  return /[\ud800-\udfff]/.test(text) ? [...text].slice(start, end).join("") : text.slice(start, end);
+}
+
 let counter = 0;
 
 /** An id no other element has. */

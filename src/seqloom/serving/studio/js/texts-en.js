@@ -162,7 +162,7 @@ export const english = {
   "train.title": "Train",
   "train.lede": "Turn a table of texts and labels into a classifier. The table stays on this server.",
   "train.file": "CSV or TSV file",
-  "train.file.hint": "The first line names the columns; up to 1 MB.",
+  "train.file.hint": "The first line names the columns; up to 1 MB, or 16 MB with seqloom studio.",
   "train.table": "Or paste the table",
   "train.sample": "a small table of reviews",
   "train.nocolumns": "The first line must name at least two columns.",

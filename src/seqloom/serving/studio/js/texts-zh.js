@@ -162,7 +162,7 @@ export const chinese = {
   "train.title": "训练",
   "train.lede": "把一张带标签的文本表格变成分类器。表格只留在这台服务器上。",
   "train.file": "CSV 或 TSV 文件",
-  "train.file.hint": "第一行是列名，文件不超过 1 MB。",
+  "train.file.hint": "第一行是列名；文件不超过 1 MB，用 seqloom studio 启动时不超过 16 MB。",
   "train.table": "或粘贴表格",
   "train.sample": "一张影评小表",
   "train.nocolumns": "第一行至少要有两个列名。",

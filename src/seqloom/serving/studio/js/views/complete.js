@@ -4,7 +4,7 @@ import { modelsFor, post, stream } from "../api.js";
 import { bars, shadedWords } from "../draw.js";
 import { h, later, set } from "../dom.js";
 import { number, percent, t } from "../i18n.js";
-import { choice, examples, field, head, nobody, own, py, pyLoad, same, statusLine } from "../parts.js";
+import { choice, examples, field, head, nobody, own, py, pyLoad, same, statusLine, told } from "../parts.js";
 import { picture } from "../picture.js";
 import { BEGINNINGS } from "../samples.js";
 
@@ -97,20 +97,36 @@ function section(id, pictures, kind = "multiples") {
   );
 }
 
-const ahead = (names, signal) => (BLANK.test(state.text) ? [] : Promise.all(names.map((model) => post("v1/next", { model, prompt: state.text, k: SHOWN }, signal))));
+/** Ask several models the same; one that cannot answer says why, and the others are shown. */
+function askAll(names, path, body, signal) {
+  const one = async (model) => {
+    try {
+      return await post(path, { model, ...body }, signal);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      return { model, error };
+    }
+  };
+  return Promise.all(names.map(one));
+}
+
+const ahead = (names, signal) => (BLANK.test(state.text) ? [] : askAll(names, "v1/next", { prompt: state.text, k: SHOWN }, signal));
 
 function scored(names, signal) {
   if (!state.text.trim() || BLANK.test(state.text)) return [];
-  return Promise.all(names.map((model) => post("v1/score", { model, text: state.text }, signal)));
+  return askAll(names, "v1/score", { text: state.text }, signal);
 }
 
 function filled(names, signal) {
   if (!BLANK.test(state.text)) return [];
   const able = new Set(modelsFor("fill").map((model) => model.name));
-  return Promise.all(names.filter((name) => able.has(name)).map((model) => post("v1/fill", { model, text: state.text, k: SHOWN }, signal)));
+  return askAll(names.filter((name) => able.has(name)), "v1/fill", { text: state.text, k: SHOWN }, signal);
 }
 
+const unable = (found) => h("div", {}, h("h3", {}, found.model), h("p", { class: "hint" }, told(found.error)));
+
 function chances(found, name) {
+  if (found.error) return unable(found);
   return picture({
     title: found.model,
     name: `${name}-${found.model}`,
@@ -123,6 +139,7 @@ const nextPicture = (found) => chances(found, "next");
 const fillPicture = (found) => chances(found, "blank");
 
 function surprisePicture(found) {
+  if (found.error) return unable(found);
   const shades = found.log_probs.map((value) => Math.min(1, -(value ?? -SURPRISE) / SURPRISE));
   const notes = found.words.map((word, i) => `${word}: ${percent(Math.exp(found.log_probs[i] ?? -Infinity))}${found.unknown[i] ? ` (${t("unknown")})` : ""}`);
   return picture({

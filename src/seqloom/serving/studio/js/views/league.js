@@ -4,7 +4,7 @@ import { get, modelsFor, post } from "../api.js";
 import { bars, lines } from "../draw.js";
 import { h, set } from "../dom.js";
 import { number, t } from "../i18n.js";
-import { choice, field, head, own, py, same, statusLine } from "../parts.js";
+import { choice, field, findModel, head, own, py, same, statusLine } from "../parts.js";
 import { picture, tableOf } from "../picture.js";
 import { ARTICLES } from "../samples.js";
 
@@ -40,10 +40,12 @@ function side() {
     status.busy();
     try {
       const models = modelsFor("score").filter((model) => !model.reverse);
-      const found = await Promise.all(models.map((model) => post("v1/score", { model: model.name, text: state.text })));
+      const answers = await Promise.allSettled(models.map((model) => post("v1/score", { model: model.name, text: state.text })));
+      const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+      if (!found.length) throw answers[0].reason;
       const characters = [...state.text].length + 1;
       state.measured = found
-        .map((one, i) => ({ model: one.model, architecture: models[i].architecture, bits: one.total === null ? null : -one.total / Math.LN2 / characters, perplexity: one.perplexity, unknown: one.unknown.filter(Boolean).length, words: one.words.length }))
+        .map((one) => ({ model: one.model, architecture: findModel(one.model).architecture, bits: one.total === null ? null : -one.total / Math.LN2 / characters, perplexity: one.perplexity, unknown: one.unknown.filter(Boolean).length, words: one.words.length }))
         .map((row) => ({ ...row, comparable: row.bits !== null && row.unknown <= UNKNOWN * row.words }))
         .sort((a, b) => b.comparable - a.comparable || (a.bits ?? Infinity) - (b.bits ?? Infinity));
       set(place, measuredTable());

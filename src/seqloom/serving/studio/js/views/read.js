@@ -2,7 +2,7 @@
 
 import { modelsFor, post } from "../api.js";
 import { bars, heat } from "../draw.js";
-import { h } from "../dom.js";
+import { cut, h } from "../dom.js";
 import { percent, t } from "../i18n.js";
 import { bench, examples, field, head, modelField, nobody, own, py, pyLoad, same } from "../parts.js";
 import { picture } from "../picture.js";
@@ -84,10 +84,10 @@ function marked(text, answers) {
   const parts = [];
   let at = 0;
   for (const span of spans) {
-    parts.push(text.slice(at, span.start), h("mark", { class: span.rank ? "other" : "" }, text.slice(span.start, span.end), h("sup", {}, span.rank + 1)));
+    parts.push(cut(text, at, span.start), h("mark", { class: span.rank ? "other" : "" }, cut(text, span.start, span.end), h("sup", {}, span.rank + 1)));
     at = span.end;
   }
-  return [...parts, text.slice(at)];
+  return [...parts, cut(text, at)];
 }
 
 /** The map of the words around the answer. */
@@ -100,7 +100,7 @@ function attentionOf(found, passage, start) {
     at = place < 0 ? at : place + word.length;
     return at;
   });
-  const middle = Math.max(0, places.findIndex((place) => place > start));
+  const middle = Math.max(0, places.findIndex((place) => place > cut(passage, 0, start).length));
   const from = Math.max(0, Math.min(middle - MOST_WORDS / 2, map.passage.length - MOST_WORDS));
   const rows = map.passage.slice(from, from + MOST_WORDS);
   return h(

@@ -2,14 +2,14 @@
 
 import { modelsFor, post } from "../api.js";
 import { bars } from "../draw.js";
-import { h, later, set } from "../dom.js";
+import { cut, h, later, set } from "../dom.js";
 import { has, number, t } from "../i18n.js";
 import { bench, choice, commandFor, examples, field, findModel, head, modelField, nobody, own, py, pyLoad, same } from "../parts.js";
 import { picture, tableOf } from "../picture.js";
 import { ARTICLES } from "../samples.js";
 
 const WRITING = new Set(["seq2seq", "pointer", "transformer"]);
-const state = { text: "", share: 30, query: "", model: null, result: null, about: null };
+const state = { text: "", share: 30, query: "", model: null, result: null, about: null, wrote: null };
 const chooses = (model) => !WRITING.has(model.architecture);
 
 export const view = { id: "summarize", endpoint: "summarize", render };
@@ -59,10 +59,12 @@ function render(root) {
 async function ask(signal) {
   const body = request();
   const writer = modelsFor("summarize").find((model) => !chooses(model));
+  if (state.wrote?.text !== body.text) state.wrote = null; // what a network writes does not depend on the slider
   const [chosen, written] = await Promise.all([
     post("v1/summarize", body, signal),
-    writer ? post("v1/summarize", { model: writer.name, text: body.text }, signal) : null,
+    writer ? (state.wrote?.found ?? post("v1/summarize", { model: writer.name, text: body.text }, signal)) : null,
   ]);
+  if (written) state.wrote = { text: body.text, found: written };
   state.about = null;
   return { body, chosen, written };
 }
@@ -105,12 +107,12 @@ function marked(text, all, explain) {
   const parts = [];
   let at = 0;
   for (const sentence of [...all].sort((a, b) => a.start - b.start)) {
-    parts.push(text.slice(at, sentence.start));
-    const inner = text.slice(sentence.start, sentence.end);
+    parts.push(cut(text, at, sentence.start));
+    const inner = cut(text, sentence.start, sentence.end);
     parts.push(sentence.chosen ? h("mark", { onclick: () => explain(sentence), title: number(sentence.score) }, inner, h("sup", {}, sentence.index + 1)) : inner);
     at = sentence.end;
   }
-  return [...parts, text.slice(at)];
+  return [...parts, cut(text, at)];
 }
 
 function scores(chosen, all) {

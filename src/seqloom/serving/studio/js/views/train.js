@@ -12,7 +12,7 @@ import { probabilities } from "./classify.js";
 
 const ARCHITECTURES = ["softmax", "logistic", "mlp", "cnn", "blstm", "att-blstm", "transformer"];
 const PREVIEW = 6;
-const state = { table: "", file: "", text: null, label: null, architecture: "softmax", epochs: "", reports: [], begun: null, end: null, running: null, message: null };
+const state = { table: "", file: "", text: null, label: null, architecture: "softmax", epochs: "", reports: [], begun: null, end: null, running: null, message: null, tried: { text: "", answer: null } };
 
 export const view = { id: "train", render };
 
@@ -90,7 +90,7 @@ async function run() {
     state.message = message;
     drawRun();
   };
-  Object.assign(state, { running, reports: [], begun: { body }, end: null });
+  Object.assign(state, { running, reports: [], begun: { body }, end: null, tried: { text: "", answer: null } });
   say((status) => status.busy(t("train.starting")));
   try {
     await stream(
@@ -100,7 +100,10 @@ async function run() {
         if (event === "begin") state.begun = { ...found, body };
         if (event === "step") state.reports.push(found);
         if (event === "refused") throw Object.assign(new Error(found.message), { status: 422 });
-        if (event === "end") state.end = found;
+        if (event === "end") {
+          state.end = found; // shown once, when the stream has ended, so that nothing is drawn over
+          return;
+        }
         const last = state.reports.at(-1);
         say((status) => status.busy(last ? t("train.running", { done: percent(last.share) }) : t("train.starting")));
       },
@@ -141,13 +144,16 @@ function finished(end) {
   const metrics = Object.entries(end.metrics).filter(([, value]) => typeof value === "number");
   const found = h("div", { class: "tight" });
   const status = statusLine();
-  const text = h("input", { type: "text" });
+  const text = h("input", { type: "text", value: state.tried.text, oninput: () => (state.tried.text = text.value) });
+  const say = (answer) => set(found, h("p", { class: "big", id: "tried" }, answer.label), probabilities(answer));
+  if (state.tried.answer) say(state.tried.answer);
   const ask = async (event) => {
     event.preventDefault();
     status.busy();
     try {
       const answer = await post("studio/try", { run: end.run, text: text.value });
-      set(found, h("p", { class: "big", id: "tried" }, answer.label), probabilities(answer));
+      state.tried.answer = answer;
+      say(answer);
       status.say(t("done"));
     } catch (error) {
       status.bad(error);
