@@ -110,6 +110,8 @@ def _question(
     name = _field(entry, "id", str, "a question", path)
     where = f"question {name!r}"
     asked = _field(entry, "question", str, where, path)
+    if not asked.strip():
+        raise DataError(f"{where} must have a text, got {asked!r}", path)
     impossible: object = False
     if isinstance(entry, dict) and "is_impossible" in entry:
         impossible = _field(entry, "is_impossible", bool, where, path)
