@@ -111,6 +111,10 @@ def test_overlap_by_hand(tmp_path):
     rows = json.loads(run(*arguments, "--json").stdout)
     # test trigrams: bcd (seen), cde (not), xyz (seen)
     assert (rows[0]["in test"], rows[0]["also in train"]) == (3, 2)
+    (tmp_path / "more.txt").write_text("x y q\n")
+    both = json.loads(run(*arguments, tmp_path / "more.txt", "--json").stdout)
+    assert [row["also in train"] for row in both if row["what"] == "whole sentences"] == [1, 0]
+    assert both[3]["test"].endswith("more.txt")
 
 
 def test_prepare_reads_a_table_and_tells_what_it_left_out(tmp_path):
