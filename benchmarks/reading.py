@@ -45,6 +45,8 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rnet-notes": ("squad-rnet-notes", ()),
     "rnet-notes, no self-matching": ("squad-rnet-notes", ("model.self_matching=false",)),
     "rnet-notes, no gate": ("squad-rnet-notes", ("model.gated=false",)),
+    "bidaf + exact match": ("squad-bidaf", ("model.exact_match=true",)),
+    "rnet-notes + exact match": ("squad-rnet-notes", ("model.exact_match=true",)),
     "rnet-paper": ("squad-rnet-paper", ()),
     "cmrc-bidaf": ("cmrc-bidaf", ()),
 }
@@ -63,7 +65,7 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
 
     recipe, changes = ROWS[cell["row"]]
     plan = load_recipe(recipe, [*changes, *cell["set"]])
-    name = f"{cell['row'].replace(', ', '-').replace(' ', '-')}-{cell['seed']}"
+    name = f"{cell['row'].replace(', ', '-').replace(' + ', '-').replace(' ', '-')}-{cell['seed']}"
     if cell["set"]:
         name += "-" + hashlib.sha256(" ".join(cell["set"]).encode()).hexdigest()[:6]
     place = Path(cell["folder"]) / name

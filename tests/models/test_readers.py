@@ -29,7 +29,7 @@ SMALL = {
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("bidaf", {}),
     ("bidaf", {"to_question": False, "characters": "none", "num_highways": 0}),
-    ("rnet-notes", {"num_layers": 2}),
+    ("rnet-notes", {"num_layers": 2, "exact_match": True}),
     ("rnet-paper", {}),
     ("rnet", {"self_matching": False, "gated": False, "attention": "scaled-dot"}),
 ]
@@ -55,6 +55,7 @@ def some_input(seed: int = 1) -> ReaderInput:
         torch.randint(V, (many,), generator=draw),
         torch.randint(1, C, (many, 5), generator=draw),
         torch.tensor([5, 1, 2, 3, 4, 5, 1, 2]),
+        torch.tensor([0, 1, 2, 3, 4, 0, 1, 5]),
     )
 
 
@@ -239,6 +240,17 @@ def test_the_pointer_network_is_the_equation() -> None:
     found = layer(passage, question, true, true[:, :3])
     assert_close(found[0][0].detach().numpy(), np.array(start))
     assert_close(found[1][0].detach().numpy(), np.array(end))
+
+
+def test_equal_words_are_marked_on_both_sides() -> None:
+    model, x = reader("bidaf", {"exact_match": True}), some_input()
+    passage, question = model.input(x)
+    for b, (n, m) in enumerate(zip(PASSAGES, QUESTIONS, strict=True)):
+        forms = [x.forms[x.passage[b, :n]].tolist(), x.forms[x.question[b, :m]].tolist()]
+        assert passage[b, :n, -1].tolist() == [float(form in forms[1]) for form in forms[0]]
+        assert question[b, :m, -1].tolist() == [float(form in forms[0]) for form in forms[1]]
+    with pytest.raises(ShapeError, match="got no forms"):
+        model(x._replace(forms=None))
 
 
 @pytest.mark.parametrize("max_words", [1, 3, 50])

@@ -32,6 +32,7 @@ class ReaderInput(NamedTuple):
         words: The ids of the different words.
         spellings: Their characters, if those are read.
         spelling_lengths: How many characters each of them has.
+        forms: Numbers of the different words in lower case, where equal words are marked.
         passage_context: What there is of the context of each word of a passage, if it is read.
         question_context: The same of the questions.
     """
@@ -43,6 +44,7 @@ class ReaderInput(NamedTuple):
     words: Int[Tensor, " U"]
     spellings: Int[Tensor, "U C"] | None = None
     spelling_lengths: Int[Tensor, " U"] | None = None
+    forms: Int[Tensor, " U"] | None = None
     passage_context: Shaped[Tensor, "B T W"] | None = None
     question_context: Shaped[Tensor, "B S W"] | None = None
 
@@ -75,6 +77,7 @@ class ReaderOptions:
         char_size: Filters of each width, or the width of the state in each direction.
         char_widths: Widths of the filters.
         num_highways: Highway layers over both vectors of a word; 0 for none.
+        exact_match: Whether words that occur in both passage and question are marked.
         hidden_size: Width of the states of recurrent layers, in each direction.
         dropout: Share of the coordinates of each layer's input dropped.
         backend: What runs the recurrences; "auto" chooses.
@@ -89,6 +92,7 @@ class ReaderOptions:
     char_size: int = 100
     char_widths: tuple[int, ...] = (5,)
     num_highways: int = 2
+    exact_match: bool = False
     hidden_size: int = 100
     dropout: float = 0.2
     backend: str = "auto"
@@ -139,8 +143,8 @@ class ReaderOptions:
 
     @property
     def token_size(self) -> int:
-        """The same with its context."""
-        return self.word_size + context_size(self.context, "input")
+        """The same with its mark and its context."""
+        return self.word_size + int(self.exact_match) + context_size(self.context, "input")
 
 
 class ReaderWords(nn.Module):
@@ -148,12 +152,13 @@ class ReaderWords(nn.Module):
 
     $$x_t = \mathrm{Highway}([e(w_t); c(w_t)])$$
 
-    Each different word of a batch is computed once. A mix of its context stands beside it, if that
-    is read.
+    Each different word of a batch is computed once. Beside it stand a 1 where it occurs on the
+    other side too, if that is marked, and a mix of its context, if that is read.
 
     Paper: Seo et al. (2017), "Bidirectional Attention Flow for Machine Comprehension", ICLR,
     section 2, layers 1 and 2; Peters et al. (2018), "Deep Contextualized Word Representations",
-    NAACL, section 3.3, for the context.
+    NAACL, section 3.3, for the context; Chen et al. (2017), "Reading Wikipedia to Answer
+    Open-Domain Questions", ACL, section 3.2, for the mark.
     Parameters: e = embedding, c = characters, the highways = highway; mixes of words in context =
     context.
 
@@ -181,6 +186,7 @@ class ReaderWords(nn.Module):
         self.highway = None
         if config.num_highways:
             self.highway = Highway(config.word_size, num_layers=config.num_highways)
+        self.exact_match = config.exact_match
         self.context = None if config.context is None else ContextMix(config.context)
 
     def forward(self, x: ReaderInput) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B S D"]]:
@@ -194,20 +200,38 @@ class ReaderWords(nn.Module):
             known = torch.cat([known, spelled.to(known.dtype)], dim=1)
         if self.highway is not None:
             known = self.highway(known)  # (U, D)
+        marks = _marks(x) if self.exact_match else (None, None)
         return (
-            self._tokens(x.passage, known, x.passage_context, x.passage_lengths),
-            self._tokens(x.question, known, x.question_context, x.question_lengths),
+            self._tokens(x.passage, known, marks[0], x.passage_context, x.passage_lengths),
+            self._tokens(x.question, known, marks[1], x.question_context, x.question_lengths),
         )
 
     def _tokens(
-        self, places: Tensor, known: Tensor, context: Tensor | None, lengths: Tensor
+        self,
+        places: Tensor,
+        known: Tensor,
+        marks: Tensor | None,
+        context: Tensor | None,
+        lengths: Tensor,
     ) -> Tensor:
-        """What is known of each word, coordinates dropped, and beside it a mix of its context."""
+        """What is known of each word, coordinates dropped, its mark and a mix of its context."""
         own = functional.embedding(places, known)  # (B, T, D)
-        own = functional.dropout(own, self.dropout, self.training)
-        if self.context is None:
-            return own
-        return torch.cat([own, self.context("input", context, lengths).to(own.dtype)], dim=-1)
+        parts = [functional.dropout(own, self.dropout, self.training)]
+        if marks is not None:
+            parts.append(marks[..., None].to(own.dtype))
+        if self.context is not None:
+            parts.append(self.context("input", context, lengths).to(own.dtype))
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+
+
+def _marks(x: ReaderInput) -> tuple[Bool[Tensor, "B T"], Bool[Tensor, "B S"]]:
+    """Which words of passages occur in their questions, and the other way round."""
+    if x.forms is None:
+        raise ShapeError("this reader marks words that occur on both sides, got no forms")
+    passage, question = x.forms[x.passage], x.forms[x.question]
+    real, asked = masks_of(x)
+    equal = (passage[:, :, None] == question[:, None]) & real[:, :, None] & asked[:, None]
+    return equal.any(dim=2), equal.any(dim=1)
 
 
 def check_reader_input(x: ReaderInput) -> None:

@@ -73,13 +73,13 @@ class PassageQuestions:
 
     def batch(self, index: NDArray[np.int64]) -> Batch:
         """Return the examples at these places as one padded batch."""
-        passages, questions, words, _, spellings, context = self.texts
+        passages, questions, words, forms, spellings, context = self.texts
         asked, question_lengths = questions.pad(self.asked[index], fill=-1)
         lengths = self.sizes[index]
         begins = passages.offsets[self.which[index]] + self.first[index]
         passage = _stretches(passages, begins, lengths, -1)
         used, places = _distinct(np.concatenate([passage.ravel(), asked.ravel()]), len(words))
-        values: dict[str, NDArray[Any]] = {"words": words[used]}
+        values: dict[str, NDArray[Any]] = {"words": words[used], "forms": forms[used]}
         if spellings is not None:
             counts = spellings[1][used]
             values["spellings"] = spellings[0][used][:, : int(counts.max())]
@@ -133,6 +133,7 @@ def reader_input(batch: Batch) -> ReaderInput:
         batch.values["words"],
         batch.values.get("spellings"),
         batch.values.get("spelling_lengths"),
+        batch.values["forms"],
         *context,
     )
 
