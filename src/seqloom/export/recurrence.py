@@ -100,7 +100,7 @@ def write_recurrences(graph: GraphProto) -> list[str]:
         graph.initializer.extend(nodes.constants.values())
     del graph.node[:]
     graph.node.extend(written)
-    _drop_unused(graph)
+    drop_unused(graph)
     return became
 
 
@@ -221,7 +221,7 @@ def _write_operator(
     ]
 
 
-def _drop_unused(graph: GraphProto) -> None:
+def drop_unused(graph: GraphProto) -> None:
     """Remove the constants that no node reads any more."""
     used = {name for node in graph.node for name in _read_by(node)}
     used |= {each.name for each in graph.output}
