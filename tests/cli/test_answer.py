@@ -61,6 +61,15 @@ def test_one_question_many_questions_and_json(model: str, page: str, tmp_path: P
     assert result.stdout == "\n"
 
 
+def test_attention_is_drawn(model: str, page: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "map.png"
+    given = ["answer", "--model", model, "--passage", page, "--attention", str(picture)]
+    result = RUNNER.invoke(app, [*given, "Where was Ada born?"])
+    assert result.exit_code == 0, result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_bad_usage(model: str, page: str) -> None:
     result = RUNNER.invoke(app, ["answer", "--model", model, "Who?"])
     assert result.exit_code == 2 and "name a file to search" in result.output

@@ -12,6 +12,7 @@ import typer
 from seqloom.cli.output import JsonOption, note
 
 SHIPPED = "english-bidaf"
+DRAWN = 150  # words of a passage in the picture
 EXAMPLES = (
     'Examples: seqloom answer --passage page.txt "Who built it?"; cat questions.txt | seqloom '
     "answer --model MODEL --passage a.txt --passage b.txt --top 3 --json"
@@ -40,7 +41,7 @@ def run(
     ] = None,
     attention: Annotated[
         Path | None,
-        typer.Option(help="Draw which question words the first passage looked at."),
+        typer.Option(help="Draw which words of the first question the first passage looked at."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,5 +74,10 @@ def run(
                 where = f"{passage[one.passage]}:{one.start}"
                 typer.echo(f"{one.probability:.3f}\t{one.text}\t{where}")
     if attention is not None:
-        reader.attention(texts[0], asked[0]).draw(attention)
+        from seqloom.figures import heatmap, save
+
+        seen = reader.attention(texts[0], asked[0])
+        rows = slice(DRAWN)
+        figure = heatmap(seen.weights[rows], seen.passage[rows], seen.question, label="attention")
+        save(figure, attention)
         note(f"drawn in {attention}")

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os import PathLike
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -37,6 +32,8 @@ class FoundAnswer:
 class AttentionMap:
     """Which words of a question each word of a passage looked at.
 
+    `seqloom.figures.heatmap(found.weights, found.passage, found.question)` draws it.
+
     Args:
         passage: The words of the passage.
         question: The words of the question.
@@ -54,21 +51,3 @@ class AttentionMap:
             (word, self.question[j], float(row[j]))
             for word, j, row in zip(self.passage, best.tolist(), self.weights, strict=True)
         ]
-
-    def draw(
-        self, path: str | PathLike[str] | None = None, *, first: int = 0, count: int = 60
-    ) -> Figure:
-        """Draw a stretch of the passage as a heat map, a row a word of the passage.
-
-        Args:
-            path: Where to write the picture, if it is to be written.
-            first: The first word drawn.
-            count: How many words are drawn.
-        """
-        from seqloom.figures import heatmap, save
-
-        part = slice(first, first + count)
-        figure = heatmap(self.weights[part], self.passage[part], self.question, label="attention")
-        if path is not None:
-            save(figure, path)
-        return figure
