@@ -181,7 +181,7 @@ def person(
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     found = Person(page, language, served)
 
     def leaves(asked: Any) -> None:

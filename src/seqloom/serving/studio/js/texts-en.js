@@ -95,7 +95,7 @@ export const english = {
 
   "complete.title": "Complete",
   "complete.lede": "What does each model expect next? Type, and compare n-grams, recurrent networks and attention side by side.",
-  "complete.what": "of language",
+  "complete.what": "that predicts the next word",
   "complete.text": "Beginning of a sentence",
   "complete.text.hint": "Leave a blank as ___ (three underscores) to have it filled.",
   "complete.models": "Models to compare",

@@ -95,7 +95,7 @@ export const chinese = {
 
   "complete.title": "补全",
   "complete.lede": "每个模型认为下一个词是什么？一边输入，一边比较 n 元模型、循环网络和注意力模型。",
-  "complete.what": "语言",
+  "complete.what": "能预测下一个词",
   "complete.text": "句子的开头",
   "complete.text.hint": "用 ___（三个下划线）留一个空，模型会来填。",
   "complete.models": "参与比较的模型",
