@@ -1,6 +1,6 @@
 """`/v1/answer` under load: throughput with and without batches, overload, memory, a killed worker.
 
-    python benchmarks/serving.py --seconds 20 --overload 600 > report.txt
+    python benchmarks/serving.py --minutes 10 > report.txt
 
 One BiDAF of the paper's size, fitted for an epoch to 300 questions of SQuAD (its speed does not
 depend on how well it answers), asked 200 questions on passages of 100 to 160 words. Client and
@@ -23,14 +23,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from seqloom.tasks.reader import Reader
 from serving_load import Client, Load
 
 QUESTIONS, CLIENTS = 200, 32
-PLAIN = "plain FastAPI"
 
 
 def prepare(place: Path) -> Path:
@@ -84,21 +84,31 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def ours(place: Path, port: int, *options: object) -> list[str]:
-    served = ["-m", "seqloom", "serve", f"reader={place}", "--port", str(port)]
-    return [sys.executable, *served, *map(str, options)]
+@dataclass(frozen=True)
+class Server:
+    """What is served how.
 
+    Args:
+        clients: How many keep it busy.
+        options: Of `seqloom serve`.
+        is_plain: Whether it is the plain handler.
+    """
 
-def plain(port: int) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "serving_peer:app",
-        "--port",
-        str(port),
-        "--no-access-log",
-    ]
+    clients: int
+    options: tuple[object, ...]
+    is_plain: bool = False
+
+    @contextmanager
+    def running(self, place: Path) -> Iterator[tuple[int, int]]:
+        """Its port and its process id."""
+        port = free_port()
+        if self.is_plain:
+            own = ["uvicorn", "serving_peer:app", "--port", str(port), "--no-access-log"]
+        else:
+            served = ["seqloom", "serve", f"reader={place}", "--port", str(port)]
+            own = [*served, *map(str, self.options)]
+        with process([sys.executable, "-m", *own], port, READER=str(place)) as pid:
+            yield port, pid
 
 
 def family(pid: int) -> list[int]:
@@ -162,102 +172,120 @@ class Run:
         return Client(port, self.bodies, is_right)
 
     def measure(self, port: int, clients: int, seconds: float) -> Load:
-        """So many clients, after a while to get warm."""
-        asyncio.run(self.client(port).closed(clients, min(seconds, 5)))  # warm
+        """So many clients for so long."""
         return asyncio.run(self.client(port).closed(clients, seconds))
 
-    def capacity(self, what: str, clients: int, *options: object) -> tuple[Load, Load]:
-        """One client, then as many as keep it busy."""
-        port = free_port()
-        command = ours(self.place, port, *options) if what != PLAIN else plain(port)
-        with process(command, port, READER=str(self.place)):
-            alone = self.measure(port, 1, self.seconds)
-            show(f"{what}, one client", alone)
-            full = self.measure(port, clients, self.seconds)
-            show(f"{what}, {clients} clients", full)
-        return alone, full
+    def capacity(self, servers: dict[str, Server], rounds: int) -> dict[str, tuple[Load, Load]]:
+        """One client, then as many as keep it busy: all servers in turn, so that they compare.
 
-    def overload(self, what: str, rate: float, seconds: float, *options: object) -> Load:
-        """Twice what it can serve, with its memory and its queue looked at every second."""
-        port = free_port()
-        command = ours(self.place, port, *options) if what != PLAIN else plain(port)
-        with process(command, port, READER=str(self.place)) as pid:
-            asyncio.run(self.client(port).closed(CLIENTS, min(self.seconds, 10)))
+        Other work on the machine then falls on all of them alike.
+        """
+        found = {name: (Load(), Load()) for name in servers}
+        with ExitStack() as stack:
+            ports = {}
+            for name, server in servers.items():
+                ports[name], _ = stack.enter_context(server.running(self.place))
+                self.measure(ports[name], server.clients, 3)  # warm
+            for _ in range(rounds):
+                for name, server in servers.items():
+                    alone, full = found[name]
+                    alone += self.measure(ports[name], 1, self.seconds)
+                    full += self.measure(ports[name], server.clients, self.seconds)
+        for name, (alone, full) in found.items():
+            show(f"{name}, one client", alone)
+            show(f"{name}, {servers[name].clients} clients", full)
+        return found
+
+    def overload(self, name: str, server: Server, rate: float, minutes: float) -> None:
+        """Twice what it can serve for 50 s of each minute, and one client for 10 s.
+
+        Memory and queue are looked at every second.
+        """
+        with server.running(self.place) as (port, pid):
+            self.measure(port, server.clients, 10)
             held: list[float] = []
-            longest, last = 0.0, -1.0
+            longest, last = 0.0, 0.0
 
-            def look(now: float) -> None:
+            def look(_: float) -> None:
                 nonlocal last, longest
-                if now - last >= 1:
-                    last = now
+                if time.monotonic() - last >= 1:
+                    last = time.monotonic()
                     held.append(memory(pid))
-                    if what != PLAIN:
+                    if not server.is_plain:
                         longest = max(longest, metric(port, "seqloom_queue_length"))
 
-            load = asyncio.run(self.client(port).at_rate(rate, seconds, look))
-        show(f"{what}, {rate:.0f} a second for {seconds:.0f} s", load)
+            alone, load, began = Load(), Load(), time.monotonic()
+            while time.monotonic() < began + 60 * minutes:
+                alone += self.measure(port, 1, 10)
+                load += asyncio.run(self.client(port).at_rate(rate, 50, look))
+        show(f"{name}, one client", alone)
+        show(f"{name}, {rate:.0f} a second", load)
         third = max(1, len(held) // 3)
         early, late = sum(held[:third]) / third, sum(held[-third:]) / third
         print(
-            f"\nMemory of all its processes: {early:.0f} MiB over the first third, {late:.0f} over "
-            f"the last ({100 * (late / early - 1):+.1f}%), at most {max(held):.0f}; longest queue "
-            f"seen {longest:.0f}.\n",
+            f"\np99 of what was accepted: {load.ms(0.99) / alone.ms(0.99):.2f} times that of one "
+            f"client. Memory of all its processes over {minutes:.0f} minutes: {early:.0f} MiB in "
+            f"the first third, {late:.0f} in the last ({100 * (late / early - 1):+.1f}%), at most "
+            f"{max(held):.0f}. Longest queue seen: {longest:.0f}.\n",
             flush=True,
         )
-        return load
 
-    def kill(self, rate: float, *options: object) -> None:
-        """`kill -9` of the worker at the rate it can serve."""
-        port = free_port()
-        with process(ours(self.place, port, *options), port) as pid:
-            asyncio.run(self.client(port).closed(CLIENTS, 3))
+    def kill(self, server: Server, rate: float) -> None:
+        """`kill -9` of the worker at a rate it can serve."""
+        with server.running(self.place) as (port, pid):
+            self.measure(port, server.clients, 3)
             killed = 0.0
 
             def look(now: float) -> None:
                 nonlocal killed
                 if now > 5 and not killed:
-                    (worker,) = family(pid)[1:]
+                    worker = family(pid)[1]
                     killed = time.perf_counter()
                     os.kill(worker, signal.SIGKILL)
 
             load = asyncio.run(self.client(port).at_rate(rate, 20, look))
-        show(f"worker killed at {rate:.0f} a second", load)
-        back = min(moment for moment in load.times if moment > killed + 0.05) - killed
-        print(f"\nThe first answer after the kill came {back:.1f} s after it.\n", flush=True)
+        show(f"a worker killed, {rate:.0f} a second", load)
+        back = min(moment for moment in load.times if moment > killed + 0.1) - killed
+        print(f"\nThe first answer came {back:.1f} s after the kill.\n", flush=True)
+
+
+def title() -> None:
+    print("| | answers/s | p50, ms | p99, ms | refused | other | lost | wrong |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", help="a directory of a reader; made if it is not there")
-    parser.add_argument("--seconds", type=float, default=20, help="of each part")
-    parser.add_argument("--overload", type=float, default=60, help="seconds of the overload")
+    parser.add_argument("--seconds", type=float, default=10, help="of each part of a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=10, help="of the overload")
     parser.add_argument("--batch", type=int, default=4, help="requests a batch under overload")
-    parser.add_argument("--wait", type=float, help="ms a request may wait; as long as one takes")
+    parser.add_argument("--wait", type=float, default=30, help="ms a request may wait then")
     given = parser.parse_args()
+    bounded = Server(2 * given.batch, ("--max-batch", given.batch, "--max-wait", given.wait))
+    name = f"batches of up to {given.batch}, waits of {given.wait:.0f} ms"
+    servers = {
+        "plain FastAPI": Server(CLIENTS, (), is_plain=True),
+        "one at a time": Server(CLIENTS, ("--max-batch", 1)),
+        "batches of up to 16": Server(CLIENTS, ()),
+        name: bounded,
+    }
     with tempfile.TemporaryDirectory() as folder:
         run = Run(prepare(Path(given.model or folder) / "bidaf"), given.seconds)
-        print("| | answers/s | p50, ms | p99, ms | refused | other | lost | wrong |")
-        print("|---|---|---|---|---|---|---|---|")
-        peer_alone, peer_full = run.capacity(PLAIN, CLIENTS)
-        alone, single = run.capacity("one at a time", CLIENTS, "--max-batch", 1)
-        _, batched = run.capacity("batches of up to 16", CLIENTS)
-        bounds = ("--max-batch", given.batch, "--max-wait", given.wait or alone.ms(0.5))
-        shown = f"batches of up to {given.batch}, waits of {bounds[-1]:.0f} ms"
-        _, bounded = run.capacity(shown, 2 * given.batch, *bounds)
-        print(
-            f"\nBatches answer {batched.rate / single.rate:.2f} times as much as one at a time, "
-            f"with the bounds {bounded.rate / single.rate:.2f} times; the plain handler "
-            f"{peer_full.rate / single.rate:.2f} times.\n"
+        title()
+        rates = {key: full.rate for key, (_, full) in run.capacity(servers, given.rounds).items()}
+        told = ", ".join(
+            f"{key}: {rate / rates['one at a time']:.2f}" for key, rate in rates.items()
         )
-        print("| | answers/s | p50, ms | p99, ms | refused | other | lost | wrong |")
-        print("|---|---|---|---|---|---|---|---|")
-        load = run.overload("with the bounds", 2 * bounded.rate, given.overload, *bounds)
-        print(
-            f"p99 of what was accepted: {load.ms(0.99) / alone.ms(0.99):.2f} times that unloaded.\n"
-        )
-        peer = run.overload(PLAIN, 2 * peer_full.rate, min(60, given.overload))
-        print(f"Of the plain handler: {peer.ms(0.99) / peer_alone.ms(0.99):.2f} times.\n")
-        run.kill(bounded.rate, *bounds)
+        print(f"\nAnswers a second against one at a time: {told}.\n")
+        title()
+        run.overload(name, bounded, 2 * rates[name], given.minutes)
+        title()
+        plain = servers["plain FastAPI"]
+        run.overload("plain FastAPI", plain, 2 * rates["plain FastAPI"], min(1, given.minutes))
+        title()
+        run.kill(servers["batches of up to 16"], rates["one at a time"] / 2)
 
 
 if __name__ == "__main__":

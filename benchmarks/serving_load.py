@@ -43,6 +43,13 @@ class Load:
         """Answers a second."""
         return len(self.answered) / self.seconds
 
+    def __iadd__(self, other: Load) -> Load:
+        self.answered += other.answered
+        self.times += other.times
+        for name in ("refused", "other", "lost", "wrong", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
     def ms(self, share: float) -> float:
         """A quantile of the time to an answer, in milliseconds."""
         return 1000 * float(np.quantile(self.answered, share)) if self.answered else float("nan")

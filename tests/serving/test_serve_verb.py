@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,29 @@ def test_an_altered_file_is_refused(counted: Path, tmp_path: Path):
     victim = place / "vocabulary.json"
     victim.write_bytes(victim.read_bytes().replace(b"cat", b"bat"))
     assert "it was altered" in refused(place)
+
+
+def test_the_app_runs_where_torch_is_not_installed():
+    code = (
+        "import asyncio, sys\n"
+        "sys.modules['torch'] = None\n"
+        "from seqloom.serving.models import find_served\n"
+        "from seqloom.serving.server import create_app\n"
+        "from seqloom.serving.service import Service\n"
+        "from seqloom.serving.settings import ServeConfig\n"
+        "async def app(): return create_app(Service(find_served(['textrank']), ServeConfig()))\n"
+        "print('/v1/summarize' in asyncio.run(app()).openapi()['paths'])"
+    )
+    run = [sys.executable, "-c", code]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+def test_a_port_that_is_taken_is_told_so(counted: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"must be free to listen on, got 127.0.0.1:{port}" in refused(
+            counted, "--port", port
+        )
 
 
 def test_another_address_needs_a_token():

@@ -23,7 +23,8 @@ ASKED = {"text": "the cat"}
 @pytest.fixture(scope="module")
 def small(counted: Path) -> Iterator[Server]:
     """A server of one request at a time, three that wait and eight connections."""
-    options = ("--max-batch", 1, "--max-queue", 3, "--max-connections", 8, "--max-wait", 60_000)
+    options = ("--max-batch", 1, "--max-queue", 3, "--max-connections", 8)
+    options = (*options, "--max-wait", 60_000, "--time-limit", 60)
     with Server(counted, *options) as running:
         yield running
 
@@ -100,7 +101,7 @@ def test_a_request_that_takes_too_long_is_answered_and_its_worker_replaced(count
 
 
 def test_sigterm_lets_what_was_asked_be_answered(counted: Path):
-    with Server(counted, "--max-batch", 1, "--max-wait", 60_000) as server:
+    with Server(counted, "--max-batch", 1, "--max-wait", 60_000, "--time-limit", 60) as server:
         server.signal_workers(signal.SIGSTOP)
         asked = [Asking(server) for _ in range(3)]
         server.wait_metric("seqloom_in_hand", 1)
@@ -154,7 +155,8 @@ def test_a_full_disk_and_closed_streams_do_not_stop_it(counted: Path, without):
     """With standard output and error on a full device, or closed."""
     port = free_port()
     with open("/dev/full", "wb") as full:  # noqa: PTH123
-        server = Server(counted, "textrank", "--port", port, stderr=full, preexec_fn=without)
+        options = ("--port", port, "--max-wait", 60_000, "--time-limit", 60)
+        server = Server(counted, "textrank", *options, stderr=full, preexec_fn=without)
         server.port = port
     try:
         wait_for(lambda: is_up(server), "a server")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from importlib import import_module
@@ -24,6 +25,7 @@ from seqloom.serving.guard import Guard, internal_error
 from seqloom.serving.metrics import CONTENT_TYPE
 from seqloom.serving.service import Service, service_of
 
+_log = logging.getLogger(__name__)
 STUDIO = Path(__file__).parent / "studio"
 REASONS = {
     400: "The body is not JSON.",
@@ -227,14 +229,25 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.include_router(router)
     app.include_router(operation)
-    if find_spec("seqloom.serving.studio_api") is not None:
-        app.include_router(import_module("seqloom.serving.studio_api").router)
+    _add_studio(app)
     pages = _add_pages(app)
     app.add_exception_handler(HTTPException, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _fault)
     app.add_middleware(Guard, config=service.config, metrics=service.metrics, open_paths=pages)
     return app
+
+
+def _add_studio(app: FastAPI) -> None:
+    """Add what the studio asks besides the endpoints above, if it is there and can run here."""
+    if find_spec("seqloom.serving.studio_api") is None:
+        return
+    try:
+        app.include_router(import_module("seqloom.serving.studio_api").router)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "seqloom":
+            raise
+        _log.warning("the studio's own part is left out: %s is not installed", error.name)
 
 
 def _add_pages(app: FastAPI) -> set[str]:

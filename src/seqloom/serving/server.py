@@ -65,10 +65,11 @@ def serve(
 async def _serve(
     models: Sequence[ServedModel], config: ServeConfig, tell: Callable[[str], object]
 ) -> None:
-    listener = listen(config)
+    listener = bind(config)
     service = Service(models, config)
     try:
         await service.start()
+        listener.listen(BACKLOG)  # not before: until then nobody can connect
         settings = uvicorn.Config(
             create_app(service),
             http=bounded_protocol(config.max_connections, config.body_timeout),
@@ -91,8 +92,8 @@ async def _serve(
         await service.close()
 
 
-def listen(config: ServeConfig) -> socket.socket:
-    """A socket that listens.
+def bind(config: ServeConfig) -> socket.socket:
+    """A socket that has the address, so that nobody else takes it while models are loaded.
 
     Raises:
         ConfigError: If the address cannot be listened on.
@@ -105,7 +106,6 @@ def listen(config: ServeConfig) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(BACKLOG)
     except OSError as error:
         raise ConfigError(
             f"host and port must be free to listen on, got {config.host}:{config.port} "
