@@ -8,7 +8,7 @@ import torch
 from safetensors import safe_open
 
 import seqloom
-from seqloom import LanguageModel
+from seqloom import LanguageModel, Summarizer
 from seqloom.errors import ConfigError, DataError
 from seqloom.tasks.directory import WEIGHTS
 from seqloom.tasks.packed_weights import apart, pack_weights, together, unpack_weights
@@ -90,7 +90,7 @@ def test_a_packed_model_says_nearly_the_same_and_is_smaller(tied, tmp_path, kind
     one, two = model.score("the cat sat").total, loaded.score("the cat sat").total
     assert one == pytest.approx(two, rel=within) and one != two
     assert (packed / WEIGHTS).stat().st_size < share * (place / WEIGHTS).stat().st_size
-    assert loaded.metrics_["test_perplexity"] == pytest.approx(
+    assert loaded.metrics_["packed_perplexity"] == pytest.approx(
         loaded.evaluate(TEXT[:20])["perplexity"]
     )
     assert loaded.provenance_["weights"] == kind
@@ -104,10 +104,28 @@ def test_unpacked_again_nothing_changes(tied, tmp_path):
     assert one.score("a dog").log_probs == two.score("a dog").log_probs
 
 
-def test_what_cannot_be_packed_is_refused(tmp_path):
-    model = LanguageModel("ngram", order=2).fit(TEXT)
+def test_a_counted_model_becomes_a_trie(tmp_path):
+    model = LanguageModel("ngram", order=2, smoothing="witten-bell").fit(TEXT)
     model.save(tmp_path / "counted")
+    packed = pack_model(tmp_path / "counted", tmp_path / "packed", data=TEXT)
+    found = seqloom.load(packed)
+    one, two = model.score("a dog").log_probs, found.score("a dog").log_probs
+    assert two == pytest.approx(one, abs=0.05)  # 8 bits a value
+    card = (packed / "README.md").read_text(encoding="utf-8")
+    assert "packed_perplexity" in card and "of 0 numbers" not in card
+
+
+def test_the_card_says_what_a_recipe_read(tied, tmp_path):
+    place = pack_model(tied[1], tmp_path / "packed", recipe="english-lstm")
+    card = (place / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# LSTM on WikiText-2, 5,000 words\n")
+    assert "| wikitext-2 | WikiText-2: good and featured articles" in card
+    assert "CC BY-SA 3.0" in card and "| recipe | english-lstm |" in card
+
+
+def test_what_cannot_be_packed_is_refused(tmp_path):
+    Summarizer("lead").save(tmp_path / "lead")
     with pytest.raises(ConfigError, match="no weights to pack"):
-        pack_model(tmp_path / "counted", tmp_path / "packed")
+        pack_model(tmp_path / "lead", tmp_path / "packed")
     with pytest.raises(ConfigError, match="kind of weights"):
         pack_weights({}, "int4")

@@ -17,10 +17,13 @@ def run(
     data: Annotated[
         str | None, typer.Option(help="Measure the packed model on it; its card says the result.")
     ] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="The recipe it was trained by; its card says so.")
+    ] = None,
 ) -> None:
     """Write a model with its weights as halves, or as 8-bit numbers with a scale a row."""
     from seqloom.tasks.packing import pack_model
 
-    place = pack_model(model, out, weights, data)  # type: ignore[arg-type]
+    place = pack_model(model, out, weights, data, recipe=recipe)  # type: ignore[arg-type]
     size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
     note(f"{place}: {size / 1e6:.2f} MB")

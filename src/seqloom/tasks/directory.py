@@ -203,12 +203,16 @@ def _write_all(
 
 
 def _card(header: ModelHeader, numbers: int) -> str:
+    origin = dict(header.provenance)
+    read = origin.pop("read", {})
     tables = {
         "Metrics": header.metrics,
+        "Training text": read if isinstance(read, Mapping) else {},
         "Settings": header.config,
-        "Provenance": header.provenance,
+        "Provenance": origin,
     }
-    return model_card(f"{header.task}: {header.architecture}", numbers, tables)
+    title = origin.pop("title", f"{header.task}: {header.architecture}")
+    return model_card(str(title), numbers, tables)
 
 
 def read_model(directory: str | PathLike[str]) -> StoredModel:

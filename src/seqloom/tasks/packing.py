@@ -3,50 +3,100 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from seqloom.data.datasets.catalog import find_dataset
 from seqloom.errors import ConfigError
+from seqloom.tasks.counted_language import STORE
 from seqloom.tasks.directory import CARD, HEADER, WEIGHTS, find_model, read_model, write_model
 from seqloom.tasks.loading import load
 from seqloom.tasks.packed_weights import Kind, pack_weights
+from seqloom.tasks.recipe import load_recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def pack_model(
-    model: str | PathLike[str], out: str | PathLike[str], weights: Kind = "int8", data: Any = None
+    model: str | PathLike[str],
+    out: str | PathLike[str],
+    weights: Kind = "int8",
+    data: Any = None,
+    *,
+    recipe: str | None = None,
 ) -> Path:
     """Write a model with its weights as halves or whole numbers of 8 bits.
+
+    A counted model is written as a trie with 8 bits a value.
 
     Args:
         model: A model directory, or the name of a shipped model.
         out: A new directory.
         weights: "half", "int8" or "full".
         data: What to measure the packed model on, so that its card says what it reaches.
+        recipe: The recipe it was trained by, so that its card says what it is, what it read and
+            under which terms.
 
     Returns:
         The new directory.
     """
     stored = read_model(find_model(model))
     names = json.loads((stored.place / HEADER).read_text(encoding="utf-8"))["files"]
-    if WEIGHTS not in names:
-        raise ConfigError(f"{stored.place} has no weights to pack; counted models have stores")
-    loaded = stored.weights()
-    first: dict[int, str] = {}
-    names_of = {name: first.setdefault(id(tensor), name) for name, tensor in loaded.items()}
-    packed = pack_weights({name: loaded[name] for name in first.values()}, weights)
-    tensors = packed | {name: packed[own] for name, own in names_of.items()}
-    files = {n: (stored.place / n).read_bytes() for n in names if n not in (WEIGHTS, CARD)}
-    settings = dict(stored.header.provenance) | {"weights": weights}
-    header = replace(stored.header, provenance=settings)
-    count = sum(loaded[name].numel() for name in first.values())
+    files: dict[str, Any] = {
+        name: (stored.place / name).read_bytes() for name in names if name not in (WEIGHTS, CARD)
+    }
+    facts = dict(stored.header.provenance) | ({} if recipe is None else trained_by(recipe))
+    tensors: dict[str, Tensor] | None = None
+    if WEIGHTS in names:
+        tensors, count = _packed(stored.weights(), weights)
+        facts["weights"] = weights
+    elif STORE in files:
+        files[STORE] = partial(_write_trie, stored.place / STORE)
+        count = sum(math.prod(shape) for shape in load(stored.place).shapes().values())
+    else:
+        raise ConfigError(f"{stored.place} has no weights to pack")
+    header = replace(stored.header, provenance=facts)
     place = write_model(out, header, tensors, files, stored.models, numbers=count)
     if data is None:
         return place
     measured = load(place).evaluate(*data if isinstance(data, tuple) else (data,))
-    metrics = {**header.metrics, **{f"test_{name}": value for name, value in measured.items()}}
+    metrics = {**header.metrics, **{f"packed_{name}": value for name, value in measured.items()}}
     shutil.rmtree(place)
-    header = replace(header, metrics=metrics)
+    if isinstance(data, str):
+        facts["packed_measured_on"] = data
+    header = replace(header, metrics=metrics, provenance=facts)
     return write_model(out, header, tensors, files, stored.models, numbers=count)
+
+
+def _packed(loaded: dict[str, Tensor], weights: Kind) -> tuple[dict[str, Tensor], int]:
+    """Return weights in few bytes, those that are one tensor still one, and how many there are."""
+    first: dict[int, str] = {}
+    names_of = {name: first.setdefault(id(tensor), name) for name, tensor in loaded.items()}
+    packed = pack_weights({name: loaded[name] for name in first.values()}, weights)
+    tensors = packed | {name: packed[own] for name, own in names_of.items()}
+    return tensors, sum(loaded[name].numel() for name in first.values())
+
+
+def _write_trie(source: Path, path: Path) -> None:
+    from seqloom.ngram.stores import write_store
+    from seqloom.ngram.unpack import read_ngrams
+    from seqloom.ngram.workspace import Workspace
+
+    place = Workspace(None, str(path.parent))
+    write_store(read_ngrams(source, place), path, "trie", place)
+
+
+def trained_by(name: str) -> dict[str, Any]:
+    """Return what a recipe says of a model: its title, and what was read under which terms."""
+    recipe = load_recipe(name)
+    train = recipe.data.train
+    sources = [*([train] if isinstance(train, str) else train), recipe.settings.get("vectors")]
+    sets = [find_dataset(source.partition(":")[0]) for source in sources if source]
+    text = {each.name: f"{each.title}; {each.license}; {each.citation}" for each in sets}
+    return {"title": recipe.title, "recipe": name, "read": text}
