@@ -9,8 +9,9 @@ from onnx import helper, numpy_helper
 from onnx_running import run, session
 
 from made_up import MadeUp
-from seqloom.export.graphs import OPSET
-from seqloom.export.recurrence import DOMAIN, SYMBOL, write_recurrences
+from seqloom.export.graphs import OPSET, WRITERS
+from seqloom.export.recurrence import SYMBOL
+from seqloom.export.symbols import DOMAIN, write_symbols
 from seqloom.kernels.functions import sigmoid, tanh
 from seqloom.nn.cells import CELLS, Cell, State
 from seqloom.nn.recurrent import Recurrent
@@ -75,7 +76,7 @@ def graph_of(layer, *, reverse):
     ]
     own = len(info) - len(outputs)
     graph = helper.make_graph([node], "layer", info[:own], info[own:], weights)
-    became = write_recurrences(graph)
+    became = write_symbols(graph, WRITERS)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
     return model, became
 

@@ -239,6 +239,17 @@ def test_rnet():
     check(reader_program(model), expected={"GRU"})
 
 
+def test_rnet_that_matches_word_after_word():
+    model = network(
+        "answer", "rnet", vocab_size=V, char_vocab_size=0, embed_size=4, hidden_size=3,
+        num_highways=0, matching="recurrent", attention="additive", self_matching=False,
+        output="pointer",
+    )  # fmt: skip
+    program = reader_program(model)
+    check(program, expected={"GRU", "Scan"})
+    assert program.network.model.match.forward.__func__ is type(model.match).forward  # as it was
+
+
 # -- what cannot be exported -----------------------------------------------------------------------
 
 
@@ -246,12 +257,6 @@ def test_unknown_words_by_their_average_are_refused():
     model = network("lm", "nnlm", vocab_size=V, unknown="average")
     with pytest.raises(ConfigError, match="unknown='average' cannot be exported"):
         language_program(model)
-
-
-def test_a_reader_that_matches_word_after_word_is_refused():
-    model = network("answer", "rnet-paper", vocab_size=V, char_vocab_size=0, hidden_size=3)
-    with pytest.raises(ConfigError, match="matching='recurrent' cannot be exported"):
-        reader_program(model)
 
 
 def test_a_network_that_looks_at_values_is_refused():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,11 +14,19 @@ from onnx import GraphProto, ModelProto, checker
 from torch import Tensor, nn
 
 from seqloom.errors import BackendError
+from seqloom.export.matching import MATCH, match_symbol, traced_match, write_match
 from seqloom.export.program import Axes, Program
-from seqloom.export.recurrence import DOMAIN, symbol, write_recurrences
+from seqloom.export.recurrence import SYMBOL, symbol, write_recurrence
+from seqloom.export.symbols import DOMAIN, Writer, write_symbols
+from seqloom.models.rnet import RecurrentMatch
 from seqloom.nn.recurrent import Recurrent
 
 OPSET = 20
+SYMBOLS: dict[Any, Any] = {
+    torch.ops.seqloom.recurrent.default: symbol,
+    torch.ops.seqloom.recurrent_match.default: match_symbol,
+}
+WRITERS: Mapping[str, Writer] = {SYMBOL: write_recurrence, MATCH: write_match}
 
 
 def build_graph(program: Program) -> tuple[ModelProto, list[str]]:
@@ -37,7 +46,7 @@ def build_graph(program: Program) -> tuple[ModelProto, list[str]]:
         try:
             with _running_by(network, "reference"):
                 network(*samples)  # what is built at first use is there when it is traced
-            with _running_by(network, "cpu"):  # by the operator that a trace sees as one node
+            with _running_by(network, "cpu"), _loops_as_nodes(network):
                 traced = torch.export.export(
                     _Listed(network), (samples,), dynamic_shapes=(shapes,), strict=False
                 )
@@ -45,7 +54,7 @@ def build_graph(program: Program) -> tuple[ModelProto, list[str]]:
                 traced,
                 dynamo=True,
                 opset_version=OPSET,
-                custom_translation_table={torch.ops.seqloom.recurrent.default: symbol},
+                custom_translation_table=SYMBOLS,
                 input_names=[each.name for each in program.inputs],
                 output_names=[each.name for each in program.outputs if not each.added],
                 verbose=False,
@@ -58,7 +67,7 @@ def build_graph(program: Program) -> tuple[ModelProto, list[str]]:
             ) from error
     assert written is not None
     model: ModelProto = written.model_proto
-    became = write_recurrences(model.graph)
+    became = write_symbols(model.graph, WRITERS)
     if program.finish is not None:
         program.finish(model.graph)
     for place in reversed(range(len(model.opset_import))):
@@ -116,6 +125,19 @@ def _running_by(network: nn.Module, backend: str) -> Iterator[None]:
             layer.backend = own
         for weight in learned:
             weight.requires_grad_(True)
+
+
+@contextmanager
+def _loops_as_nodes(network: nn.Module) -> Iterator[None]:
+    """Let loops over words be one node of a trace, as recurrences by the backend "cpu" are."""
+    loops = [module for module in network.modules() if isinstance(module, RecurrentMatch)]
+    try:
+        for loop in loops:
+            loop.forward = partial(traced_match, loop)  # type: ignore[method-assign]
+        yield
+    finally:
+        for loop in loops:
+            del loop.forward
 
 
 def _name_axes(graph: GraphProto, program: Program) -> None:

@@ -7,6 +7,7 @@ are rounded with a scale each, as `seqloom.tasks.packed_weights` rounds them.
 
 from __future__ import annotations
 
+import logging
 import math
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 from onnx import GraphProto, ModelProto, numpy_helper
 
 from seqloom.export.nodes import Nodes
-from seqloom.export.recurrence import drop_unused
+from seqloom.export.symbols import drop_unused
 from seqloom.tasks.packed_weights import SCALE, SMALL, pack_weights
 
 OPERATIONS = ("MatMul", "Gemm", "LSTM")
@@ -40,15 +41,19 @@ def quantized(model: ModelProto) -> ModelProto:
             left.append(node.name)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "graph.onnx"
-        quantize_dynamic(
-            model,
-            place,
-            op_types_to_quantize=list(OPERATIONS),
-            per_channel=True,
-            weight_type=QuantType.QInt8,
-            nodes_to_exclude=left,
-            extra_options={"MatMulConstBOnly": True},
-        )
+        logging.disable(logging.WARNING)  # it recommends what does not apply to loops
+        try:
+            quantize_dynamic(
+                model,
+                place,
+                op_types_to_quantize=list(OPERATIONS),
+                per_channel=True,
+                weight_type=QuantType.QInt8,
+                nodes_to_exclude=left,
+                extra_options={"MatMulConstBOnly": True},
+            )
+        finally:
+            logging.disable(logging.NOTSET)
         return onnx.load(place)
 
 

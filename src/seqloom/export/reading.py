@@ -7,11 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqloom.errors import ConfigError
 from seqloom.export.program import Input, Output, Program
 from seqloom.export.tagging import WORDS, spelling_inputs
 from seqloom.models.reader_parts import ReaderInput
-from seqloom.models.rnet import RecurrentMatch
 
 ROWS, STEPS, ASKED = 3, 6, 5  # of the example that is traced
 
@@ -34,16 +32,7 @@ class ReaderGraph(nn.Module):
 
 
 def reader_program(model: Any) -> Program:
-    """Return what is exported of a reader.
-
-    Raises:
-        ConfigError: If it matches word after word, which has no place in a graph.
-    """
-    if any(isinstance(each, RecurrentMatch) for each in model.modules()):
-        raise ConfigError(
-            "a reader with matching='recurrent' cannot be exported to ONNX: its attention goes "
-            "word after word; fit it with matching='parallel'"
-        )
+    """Return what is exported of a reader."""
     words = torch.arange(ROWS * STEPS).view(ROWS, STEPS) % WORDS
     asked = torch.arange(ROWS * ASKED).view(ROWS, ASKED) % WORDS
     real = "how many words of each {} are real, 1 to {}"

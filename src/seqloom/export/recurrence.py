@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, NodeProto, defs, helper, numpy_helper
-from onnxscript.values import Op, Opset
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from seqloom.errors import ConfigError
 from seqloom.export.cell_steps import Layer, print_scan
 from seqloom.export.nodes import Nodes
+from seqloom.export.symbols import make_symbol
 from seqloom.kernels import operator as _operator  # noqa: F401 (which names torch.ops.seqloom.recurrent)
 from seqloom.kernels.keys import cell_of, key_of
 from seqloom.nn import cells
 
-DOMAIN, SYMBOL = "seqloom", "Recurrent"
+SYMBOL = "Recurrent"
 
 
 def symbol(
@@ -44,7 +44,7 @@ def symbol(
     bf16: bool,
     save: bool,
 ) -> Any:
-    """What stands for `torch.ops.seqloom.recurrent` in a graph until `write_recurrences`.
+    """What stands for `torch.ops.seqloom.recurrent` in a graph until `write_recurrence`.
 
     torch's exporter calls it with the values of its graph in place of tensors.
     """
@@ -57,55 +57,11 @@ def symbol(
     for name, weight in (("bias_ih", bias_ih), ("bias_hh", bias_hh), ("projection", projection)):
         settings[name] = int(weight is not None)
         given += [] if weight is None else [weight]
-    operation = Op(Opset(DOMAIN, 1), SYMBOL, _schema(1 + len(states), settings))
-    return operation(*given, *states, *vectors, *keep, **settings)
+    return make_symbol(SYMBOL, [*given, *states, *vectors, *keep], 1 + len(states), settings)
 
 
-def _schema(outputs: int, settings: Mapping[str, Any]) -> defs.OpSchema:
-    """A symbol's signature: any inputs, so many outputs, and its settings."""
-    parameter, option = defs.OpSchema.FormalParameter, defs.OpSchema.FormalParameterOption
-    kinds = defs.OpSchema.AttrType
-    several = parameter("inputs", "T", param_option=option.Variadic, is_homogeneous=False)
-    types = {int: kinds.INT, float: kinds.FLOAT, str: kinds.STRING}
-    return defs.OpSchema(
-        SYMBOL,
-        DOMAIN,
-        1,
-        inputs=[several],
-        outputs=[parameter(f"output_{i}", "R") for i in range(outputs)],
-        type_constraints=[
-            ("T", ["tensor(float)", "tensor(double)", "tensor(int64)"], ""),
-            ("R", ["tensor(float)", "tensor(double)"], ""),
-        ],
-        attributes=[defs.OpSchema.Attribute(n, types[type(v)], n) for n, v in settings.items()],
-    )
-
-
-def write_recurrences(graph: GraphProto) -> list[str]:
-    """Replace the symbols of a graph, in place.
-
-    Returns:
-        What each became: the name of an operator of ONNX, or "Scan".
-    """
-    arrays = {each.name: each for each in graph.initializer}
-    written: list[NodeProto] = []
-    became = []
-    for number, node in enumerate(graph.node):
-        if node.domain != DOMAIN:
-            written.append(node)
-            continue
-        nodes = Nodes(f"recurrence_{number}")
-        became.append(_write(nodes, node, arrays))
-        written += nodes.nodes
-        graph.initializer.extend(nodes.constants.values())
-    del graph.node[:]
-    graph.node.extend(written)
-    drop_unused(graph)
-    return became
-
-
-def _write(nodes: Nodes, node: NodeProto, arrays: Mapping[str, Any]) -> str:
-    """Write one recurrence; its outputs keep their names."""
+def write_recurrence(nodes: Nodes, node: NodeProto, arrays: Mapping[str, TensorProto]) -> str:
+    """Write a recurrence, as `symbols.Writer` has it: an operator of ONNX, or "Scan"."""
     settings = {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
     waiting = iter(node.input)
@@ -219,21 +175,3 @@ def _write_operator(
     return nodes.add("Transpose", found, perm=[1, 0, 2]), [
         nodes.add("Squeeze", each, nodes.whole(0)) for each in ended
     ]
-
-
-def drop_unused(graph: GraphProto) -> None:
-    """Remove the constants that no node reads any more."""
-    used = {name for node in graph.node for name in _read_by(node)}
-    used |= {each.name for each in graph.output}
-    kept = [each for each in graph.initializer if each.name in used]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-
-
-def _read_by(node: NodeProto) -> set[str]:
-    """The names a node reads, those its loop reads from outside included."""
-    found = set(node.input)
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            found |= _read_by(inner)
-    return found
