@@ -179,6 +179,8 @@ def test_the_python_and_the_curl_shown_give_the_same(person):
             page.wait_for_selector(ready)
         else:
             submit(person)
+        if view == "cells":
+            page.wait_for_selector("figure[data-name=gradient-flow] svg")
         if view == "league":
             page.click("#compare")
             page.wait_for_selector("figure[data-name=bits-per-character] svg")
