@@ -70,6 +70,19 @@ def test_attention_is_drawn(model: str, page: str, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_model_that_comes_along_reads_english(tmp_path: Path) -> None:
+    path = tmp_path / "normans.txt"
+    path.write_text(
+        "The Normans were the people who in the 10th and 11th centuries gave their name to "
+        "Normandy, a region in France. They were descended from Norse raiders who, under their "
+        "leader Rollo, agreed to swear fealty to King Charles III of West Francia."
+    )
+    asked = tmp_path / "questions.txt"
+    asked.write_text("In what country is Normandy located?\nWho was the leader of the raiders?\n")
+    result = RUNNER.invoke(app, ["answer", "--passage", str(path), "--questions", str(asked)])
+    assert result.stdout == "France\nRollo\n"
+
+
 def test_bad_usage(model: str, page: str) -> None:
     result = RUNNER.invoke(app, ["answer", "--model", model, "Who?"])
     assert result.exit_code == 2 and "name a file to search" in result.output

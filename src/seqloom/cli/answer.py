@@ -11,7 +11,7 @@ import typer
 
 from seqloom.cli.output import JsonOption, note
 
-SHIPPED = "english-bidaf"
+SHIPPED = "english-reader"
 DRAWN = 150  # words of a passage in the picture
 EXAMPLES = (
     'Examples: seqloom answer --passage page.txt "Who built it?"; cat questions.txt | seqloom '
@@ -77,7 +77,7 @@ def run(
         from seqloom.figures import heatmap, save
 
         seen = reader.attention(texts[0], asked[0])
-        rows = slice(DRAWN)
-        figure = heatmap(seen.weights[rows], seen.passage[rows], seen.question, label="attention")
+        part = slice(DRAWN)
+        figure = heatmap(seen.weights[part], seen.passage[part], seen.question, label="attention")
         save(figure, attention)
         note(f"drawn in {attention}")

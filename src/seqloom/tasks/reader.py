@@ -17,7 +17,7 @@ from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.reader_answering import answer_questions, look
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_storage import keep_first_words, stored_words, word_files
-from seqloom.tasks.reader_text import ReadQuestions, WordSplitter, read_all
+from seqloom.tasks.reader_text import Misaligned, ReadQuestions, WordSplitter, read_all
 from seqloom.tasks.reader_training import learn_to_read, set_apart
 from seqloom.tasks.reader_words import ReaderVocabulary
 from seqloom.text import TextConfig, TextPipeline
@@ -384,7 +384,7 @@ class Reader(Estimator):
         return model
 
 
-def misaligned(data: Any, reader: Reader | None = None) -> list[Any]:
+def misaligned(data: Any, reader: Reader | None = None) -> list[Misaligned]:
     """Return the questions whose answer does not begin and end with a reader's words.
 
     Args:
