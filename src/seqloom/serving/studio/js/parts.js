@@ -4,6 +4,8 @@ import { allModels, modelsFor } from "./api.js";
 import { fresh, h, kept, set } from "./dom.js";
 import { language, t } from "./i18n.js";
 
+const STACKED = 1080; // pixels up to which results stand below the form
+
 /** A control with its label. */
 export function field(label, control, hint = "") {
   const id = control.id || fresh("field");
@@ -113,9 +115,10 @@ export function bench({ state, fields, ask, show, label, waits, wide = false }) 
     {
       class: "fields card",
       novalidate: true,
-      onsubmit: (event) => {
+      onsubmit: async (event) => {
         event.preventDefault();
-        run();
+        await run();
+        if (innerWidth <= STACKED && state.result) results.scrollIntoView();
       },
       onkeydown: (event) => {
         if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run();
