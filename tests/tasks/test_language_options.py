@@ -154,3 +154,17 @@ def test_a_large_vocabulary_is_evaluated_in_slices(monkeypatch):
     assert model.evaluate(TEXTS)["perplexity"] == pytest.approx(expected, rel=1e-6)
     assert rows and max(rows) == 3
     assert np.sum(rows) == sum(len(text.split()) + 1 for text in TEXTS)
+
+
+def test_a_tied_table_is_counted_once():
+    training = {"max_steps": 1, "batch": {"batch_size": 4}, "device": "cpu"}
+    sizes = {"embed_size": 6, "hidden_size": 6, "training": training}
+    counts = [
+        sum(
+            math.prod(shape)
+            for shape in LanguageModel("lstm", tied=tied, **sizes).fit(TEXTS).shapes().values()
+        )
+        for tied in (False, True)
+    ]
+    words = len(LanguageModel("ngram", order=1, smoothing="add-delta").fit(TEXTS).vocabulary_)
+    assert counts[0] - counts[1] == 6 * words

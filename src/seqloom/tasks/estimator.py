@@ -212,8 +212,12 @@ class Estimator(ABC):
 
 
 def tensor_shapes(model: Any) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each weight of a network."""
-    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    """Return the shape of each weight of a network; of weights that are shared, of the first."""
+    found: dict[tuple[int, ...], tuple[str, tuple[int, ...]]] = {}
+    for name, tensor in model.state_dict().items():
+        shape = tuple(tensor.shape)
+        found.setdefault((tensor.data_ptr() or id(tensor), *shape), (name, shape))
+    return dict(found.values())
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
