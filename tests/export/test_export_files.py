@@ -27,7 +27,7 @@ LABELS = ["+", "-", "+", "-"] * 5
 def classifier():
     torch.manual_seed(0)
     model = seqloom.Classifier(
-        "cnn", embed_size=80, num_maps=60, calibrate=True, training={"epochs": 2, "patience": None}
+        "cnn", widths=(2,), calibrate=True, training={"epochs": 2, "patience": None}
     )
     return model.fit(TEXTS, LABELS, valid=(TEXTS[:4], LABELS[:4]))
 

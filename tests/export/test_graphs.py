@@ -95,19 +95,11 @@ def test_language_models(arch, options, expected):
     check(program, shortest=0, expected=expected)  # a row without a word keeps its state
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"memory": True, "positions": "rotary"},
-        {"memory": False, "positions": "learned"},
-    ],
-    ids=["memory", "blocks"],
-)
-def test_transformers_that_read_on(options):
+def test_a_transformer_that_reads_on():
     # Texts are longer than the 4 positions that are seen, and the state holds some of them.
     model = network(
         "lm", "transformer", vocab_size=V, hidden_size=4, num_layers=1, num_heads=2,
-        context_size=4, **options,
+        context_size=4,
     )  # fmt: skip
     program = language_program(model)
     opened = session(build_graph(program)[0])
@@ -134,8 +126,7 @@ def test_a_model_that_restores_words():
 
 
 def test_a_text_in_pieces_is_the_text_as_a_whole():
-    model = network("lm", "gru", **SMALL)
-    opened = session(build_graph(language_program(model))[0])
+    opened = session(build_graph(language_program(network("lm", "gru", **SMALL)))[0])
     ids = np.random.default_rng(0).integers(0, V, (2, 7))
     whole = run(opened, {"ids": ids, "lengths": [7, 7], "state_h": np.zeros((2, 1, 6), "f4")})
     state, logs = np.zeros((2, 1, 6), "f4"), []
@@ -154,9 +145,8 @@ TEXT = {"vocab_size": V, "input_size": 0, "output_size": 3, "embed_size": 4}
 @pytest.mark.parametrize(
     ("arch", "options"),
     [
-        ("cnn", {"num_maps": 4, "widths": (2, 3), "pooling": "attention"}),
+        ("cnn", {"num_maps": 4, "widths": (2,), "pooling": "attention"}),
         ("brnn", {"hidden_size": 3}),
-        ("blstm", {"hidden_size": 3, "pooling": "last", "merge": "weighted"}),
         ("att-blstm", {"hidden_size": 3}),
         ("joint-attention", {"hidden_size": 2, "num_heads": 2}),
         ("transformer", {"hidden_size": 4, "num_heads": 2, "num_layers": 1}),
@@ -168,7 +158,8 @@ def test_classifiers_of_sequences(arch, options):
 
 
 def test_a_classifier_of_sequences_of_vectors_and_several_labels():
-    model = network("classify", "cnn", vocab_size=0, input_size=2, output_size=3, num_maps=2)
+    options = {"hidden_size": 3, "pooling": "last", "merge": "weighted"}
+    model = network("classify", "blstm", vocab_size=0, input_size=2, output_size=3, **options)
     check(classifier_program(model, sequence_inputs(model), "labels"))
 
 
@@ -223,31 +214,28 @@ def test_a_tagger_whose_tags_are_chosen_one_by_one():
     check(tagger_program(model))
 
 
+READER = {
+    "vocab_size": V, "char_vocab_size": 0, "embed_size": 4, "hidden_size": 3, "num_layers": 1,
+}  # fmt: skip
+
+
 def test_bidaf():
-    model = network(
-        "answer", "bidaf", vocab_size=V, char_vocab_size=V, embed_size=4, char_size=3,
-        hidden_size=3, num_layers=1, num_highways=1,
-    )  # fmt: skip
+    model = network("answer", "bidaf", **READER, num_highways=1)
     check(reader_program(model), expected={"LSTM"})
 
 
-def test_rnet():
+def test_rnet_whose_matching_goes_word_after_word():
     model = network(
-        "answer", "rnet-notes", vocab_size=V, char_vocab_size=0, embed_size=4, hidden_size=3,
-        num_highways=0,
-    )  # fmt: skip
-    check(reader_program(model), expected={"GRU"})
-
-
-def test_rnet_that_matches_word_after_word():
-    model = network(
-        "answer", "rnet", vocab_size=V, char_vocab_size=0, embed_size=4, hidden_size=3,
-        num_highways=0, matching="recurrent", attention="additive", self_matching=False,
-        output="pointer",
-    )  # fmt: skip
+        "answer", "rnet", **READER, num_highways=0, matching="recurrent", attention="additive"
+    )
     program = reader_program(model)
     check(program, expected={"GRU", "Scan"})
-    assert program.network.model.match.forward.__func__ is type(model.match).forward  # as it was
+    assert model.match.forward.__func__ is type(model.match).forward  # as it was
+
+
+def test_rnet_whose_matching_goes_in_parallel():
+    model = network("answer", "rnet-notes", **READER, num_highways=0, self_matching=False)
+    check(reader_program(model), expected={"GRU"}, sizes=SIZES[1:3])
 
 
 # -- what cannot be exported -----------------------------------------------------------------------
