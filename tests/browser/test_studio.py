@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from at_hand import missing
 
 from seqloom import load
 from seqloom.nn.cells import LSTM
@@ -71,6 +72,12 @@ def shown_code(person, name: str, number: int = 0) -> str:
         details.locator("summary").click()
     details.locator(f"button:text-is('{name}')").click()
     return str(details.locator("pre").inner_text())
+
+
+def test_axe_is_at_hand(chromium, axe):
+    if axe is None:
+        missing("pages are looked at by axe-core: python tests/browser/fetch_axe.py")
+    assert "axe" in axe
 
 
 def test_a_question_is_answered_and_marked(person, is_accessible):
