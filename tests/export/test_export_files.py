@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -17,6 +18,8 @@ from seqloom.cli import app
 from seqloom.config import from_dict
 from seqloom.errors import ConfigError, DataError
 from seqloom.export import export_int8, export_onnx
+from seqloom.export.programs import program_of
+from seqloom.nn.context import ContextOptions
 from seqloom.text import TextConfig, TextPipeline, Vocabulary
 
 TEXTS = ["a good film", "what a bad, bad film", "good", "bad acting and bad music"] * 5
@@ -132,6 +135,40 @@ def test_what_cannot_be_exported_is_named(tmp_path):
     with pytest.raises(ConfigError, match="task 'summarize' cannot be exported to ONNX; those of"):
         export_onnx(summarizer, tmp_path / "x.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_words_in_context_is_refused(tmp_path):
+    model = seqloom.Classifier("cnn")
+    context = ContextOptions(size=2, num_layers=2)
+    config = SimpleNamespace(context=context)
+    model.model_ = SimpleNamespace(config=config)
+    with pytest.raises(ConfigError, match="reads words in context cannot be exported"):
+        export_onnx(model, tmp_path / "x.onnx")
+
+
+def test_relations_and_tags_are_described():
+    sentences = ["<e1>cats</e1> eat <e2>fish</e2>", "<e2>fish</e2> fears <e1>cats</e1>"]
+    training = {"epochs": 1, "device": "cpu"}
+    relations = seqloom.RelationClassifier("cnn", embed_size=8, training=training, valid_share=0)
+    program = program_of(relations.fit(sentences, ["eat(e1,e2)", "fear(e2,e1)"]))
+    told = program.facts
+    known = Vocabulary.from_dict(told["vocabulary"])
+    words = ["<e1>", "cats", "</e1>", "eat", "<e2>", "fish", "</e2>"]
+    assert [told["markers"][word] for word in words if "<" in word] == [2, 3, 4, 5]
+    with torch.no_grad():
+        _, shares = program.network(torch.tensor(known.encode(words))[None], torch.tensor([7]))
+    np.testing.assert_allclose(shares, relations.predict_proba(sentences[:1]), atol=1e-5)
+    assert told["labels"] == ["eat(e1,e2)", "fear(e2,e1)"]
+
+    tagger = seqloom.Tagger("cnn", valid_share=0, features=["shape"], training=training)
+    tagger.fit([["the", "Cat", "sleeps"]] * 2, [["D", "N", "V"]] * 2)
+    told = program_of(tagger).facts
+    assert told["tags"] == ["D", "N", "V"]
+    assert Vocabulary.from_dict(told["features"]["shape"]).encode(["Xx"]).tolist() == [
+        tagger.reader_.features["shape"]["Xx"]
+    ]
+    assert told["vocabulary_hash"] == tagger.reader_.words.hash
+    assert json.loads(json.dumps(told)) == told
 
 
 @pytest.mark.parametrize(

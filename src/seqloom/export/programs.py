@@ -23,6 +23,12 @@ def program_of(estimator: Any) -> Program:
             f"a model of task {estimator.task!r} cannot be exported to ONNX; those of "
             f"{', '.join(TASKS)} can"
         )
+    config = getattr(estimator.model_, "config", None)
+    if getattr(config, "context", None) is not None:
+        raise ConfigError(
+            "a model that reads words in context cannot be exported to ONNX: another model makes "
+            "its vectors; fit it without contextual"
+        )
     return TASKS[estimator.task](estimator)
 
 
