@@ -254,18 +254,22 @@ def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
         model.answer(PASSAGE, "Where?", threshold=2)
 
 
-@pytest.mark.parametrize("tuned", [False, True], ids=["frozen", "tuned"])
-def test_words_in_context_stand_beside_words(tuned: bool, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def embedder() -> Embedder:
     quick = {"epochs": 1, "batch": {"batch_size": 4}, "device": "cpu"}
     sizes = {"char_size": 4, "filters": ((1, 4),), "projection_size": 6, "hidden_size": 8}
-    embedder = Embedder("elmo", training=quick, **sizes).fit([PASSAGE.lower()] * 4)
+    return Embedder("elmo", training=quick, **sizes).fit([PASSAGE.lower()] * 4)
+
+
+@pytest.mark.parametrize("tuned", [False, True], ids=["frozen", "tuned"])
+def test_words_in_context_stand_beside_words(
+    model: Reader, embedder: Embedder, tuned: bool, tmp_path: Path
+) -> None:
     training = {"epochs": 2, "evaluate_every": 1}
-    plain = new(training=training).fit(QUESTIONS)
     fitted = new(training=training, contextual={"model": embedder, "tuned": tuned})
     fitted.fit(QUESTIONS, valid=QUESTIONS)
-    shapes, before = fitted.shapes(), plain.shapes()
-    wide = shapes["context.weight_ih_l0"][1] - before["context.weight_ih_l0"][1]
-    assert wide == fitted.words_.context.vectors.size  # type: ignore[union-attr]
+    wide, plain = (each.shapes()["context.weight_ih_l0"][1] for each in (fitted, model))
+    assert wide - plain == 2 * 6  # both directions of the embedder
     loaded = Reader.load(fitted.save(tmp_path / "model"))
     question = "Where was Max born?"
     assert loaded.answer(PASSAGE, question) == fitted.answer(PASSAGE, question)
