@@ -11,12 +11,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from at_hand import missing
-from fetch_axe import PLACE
 
 SWITCHES = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
@@ -42,7 +42,11 @@ def chromium() -> str:
 @pytest.fixture(scope="session")
 def axe() -> str | None:
     """The program that looks for what people with disabilities stumble over, if it is here."""
-    return PLACE.read_text(encoding="utf-8") if PLACE.is_file() else None
+    try:
+        package = files("axe_playwright_python")
+    except ModuleNotFoundError:
+        return None
+    return package.joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

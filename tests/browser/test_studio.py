@@ -76,7 +76,7 @@ def shown_code(person, name: str, number: int = 0) -> str:
 
 def test_axe_is_at_hand(chromium, axe):
     if axe is None:
-        missing("pages are looked at by axe-core: python tests/browser/fetch_axe.py")
+        missing("pages are looked at by axe-core: pip install axe-playwright-python")
     assert "axe" in axe
 
 
