@@ -90,7 +90,8 @@ class Classifier(Estimator):
             task "embed" or `WordVectors`.
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
-            are known by it; else they are the unknown word. The model then holds all vectors.
+            are known by it; else they are the unknown word. A number: so many of them, those that
+            come first in the file. The model then holds their vectors.
         contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
             "transformer", its directory, or a table with more settings; see
             `seqloom.tasks.contextual.ContextualConfig`.
@@ -153,7 +154,7 @@ class Classifier(Estimator):
     vocabulary: Mapping[str, Any] | None
     vectors: VectorSource | None
     tune_vectors: bool
-    unseen_vectors: bool
+    unseen_vectors: bool | int
     contextual: Any
     max_length: int | None
     multilabel: bool
@@ -180,7 +181,7 @@ class Classifier(Estimator):
         vocabulary: Mapping[str, Any] | None = None,
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
-        unseen_vectors: bool = False,
+        unseen_vectors: bool | int = False,
         contextual: Any = None,
         max_length: int | None = None,
         multilabel: bool = False,
@@ -250,7 +251,7 @@ class Classifier(Estimator):
             if context is not None:
                 context.finish(model)
             if unseen is not None and isinstance(data.terms, WordSequences):
-                words = extend_words(model, data.terms.vocabulary, unseen)
+                words = extend_words(model, data.terms.vocabulary, unseen, self.unseen_vectors)
                 data = data._replace(terms=data.terms.knowing(words))
             self._forget()
             self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision

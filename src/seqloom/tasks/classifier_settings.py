@@ -17,6 +17,7 @@ from seqloom.tasks.classifier_training import check_class_weight, check_perceptr
 from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix, open_vectors
 from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.text_features import FeatureConfig, TermLimits
+from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def _check_sequence_settings(owner: Classifier, features: FeatureConfig) -> None
             f"architecture {owner.arch!r} reads words in order and takes no features, max_n or "
             f"weighting, got {features.features!r}, {features.max_n} and {features.weighting!r}"
         )
+    check_unseen(owner.unseen_vectors)
     if not owner.tune_vectors and owner.vectors is None:
         raise ConfigError("tune_vectors=False keeps given vectors as they are, got vectors=None")
     if owner.unseen_vectors and owner.vectors is None:

@@ -20,6 +20,7 @@ from seqloom.tasks.reader_storage import keep_first_words, stored_words, word_fi
 from seqloom.tasks.reader_text import Misaligned, ReadQuestions, WordSplitter, read_all
 from seqloom.tasks.reader_training import learn_to_read, set_apart
 from seqloom.tasks.reader_words import ReaderVocabulary
+from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Reader(Estimator):
             `seqloom.tasks.pretrained.open_vectors` takes.
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
-            are known by it.
+            are known by it. A number: so many of them, those that come first in the file.
         contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
             "transformer", its directory, or a table with more settings; see
             `seqloom.tasks.contextual.ContextualConfig`.
@@ -102,7 +103,7 @@ class Reader(Estimator):
     min_count: int
     vectors: VectorSource | None
     tune_vectors: bool
-    unseen_vectors: bool
+    unseen_vectors: bool | int
     contextual: Any
     max_length: int
     max_words: int
@@ -124,7 +125,7 @@ class Reader(Estimator):
         min_count: int = 10,
         vectors: VectorSource | None = None,
         tune_vectors: bool = False,
-        unseen_vectors: bool = True,
+        unseen_vectors: bool | int = True,
         contextual: Any = None,
         max_length: int = 400,
         max_words: int = 20,
@@ -214,6 +215,7 @@ class Reader(Estimator):
             raise ConfigError(f"ranking must be a number not below 0, got {self.ranking}")
         if self.rules not in RULES:
             raise ConfigError(one_of("rules", self.rules, RULES))
+        check_unseen(self.unseen_vectors)
         if self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=True trains given vectors, got vectors=None")
 

@@ -169,6 +169,6 @@ def learn_to_read(
         known.context.finish(model)
     finish(model)
     if vectors is not None and owner.unseen_vectors:
-        known.words = extend_words(model, known.words, vectors)
+        known.words = extend_words(model, known.words, vectors, owner.unseen_vectors)
     model.eval()
     return FittedReader(model, known, learned.metrics, {**history, **learned.history})

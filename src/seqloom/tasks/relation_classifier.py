@@ -38,6 +38,7 @@ from seqloom.tasks.relation_words import MARKER_IDS
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
 from seqloom.tasks.text_features import TermLimits
+from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text import TextConfig, TextPipeline, Vocabulary
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class RelationClassifier(Estimator):
             `seqloom.tasks.pretrained.open_vectors` takes.
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
-            are known by it; else they are the unknown word.
+            are known by it; else they are the unknown word. A number: so many of them, those that
+            come first in the file.
         contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
             "transformer", its directory, or a table with more settings; see
             `seqloom.tasks.contextual.ContextualConfig`. Markers are no part of the text it reads.
@@ -116,7 +118,7 @@ class RelationClassifier(Estimator):
     vocabulary: Mapping[str, Any] | None
     vectors: VectorSource | None
     tune_vectors: bool
-    unseen_vectors: bool
+    unseen_vectors: bool | int
     contextual: Any
     position_size: int
     max_distance: int
@@ -135,7 +137,7 @@ class RelationClassifier(Estimator):
         vocabulary: Mapping[str, Any] | None = None,
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
-        unseen_vectors: bool = True,
+        unseen_vectors: bool | int = True,
         contextual: Any = None,
         position_size: int = 0,
         max_distance: int = 30,
@@ -224,6 +226,7 @@ class RelationClassifier(Estimator):
                 "position_size must not be negative and max_distance positive, got "
                 f"{self.position_size} and {self.max_distance}"
             )
+        check_unseen(self.unseen_vectors)
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
         return from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")

@@ -137,7 +137,8 @@ def learn_relations(
         context.finish(model)
     finish(model)
     if vectors is not None and owner.unseen_vectors:
-        terms = terms.knowing(extend_words(model, words, vectors))
+        words = extend_words(model, words, vectors, owner.unseen_vectors)
+        terms = terms.knowing(words)
     model.eval()
     return FittedRelations(model, terms, classes, learned.metrics, {**history, **learned.history})
 

@@ -31,6 +31,7 @@ from seqloom.tasks.tagger_text import read_sentences, read_tagged_sentences
 from seqloom.tasks.tagger_training import learn_tags, set_apart, tag_metrics
 from seqloom.tasks.tagger_words import FEATURES, TokenReader
 from seqloom.tasks.text_features import TermLimits
+from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Tagger(Estimator):
             `seqloom.tasks.pretrained.open_vectors` takes.
         tune_vectors: Whether they are trained further; words without one are trained anyway.
         unseen_vectors: Whether words that have such a vector and do not occur in the training data
-            are known by it; else they are the unknown word.
+            are known by it; else they are the unknown word. A number: so many of them, those that
+            come first in the file.
         contextual: Vectors of words in context beside those: an `Embedder` of arch "elmo" or
             "transformer", its directory, or a table with more settings; see
             `seqloom.tasks.contextual.ContextualConfig`.
@@ -109,7 +111,7 @@ class Tagger(Estimator):
     vocabulary: Mapping[str, Any] | None
     vectors: VectorSource | None
     tune_vectors: bool
-    unseen_vectors: bool
+    unseen_vectors: bool | int
     contextual: Any
     features: Sequence[str]
     fold: bool
@@ -132,7 +134,7 @@ class Tagger(Estimator):
         vocabulary: Mapping[str, Any] | None = None,
         vectors: VectorSource | None = None,
         tune_vectors: bool = True,
-        unseen_vectors: bool = True,
+        unseen_vectors: bool | int = True,
         contextual: Any = None,
         features: Sequence[str] = (),
         fold: bool = True,
@@ -228,6 +230,7 @@ class Tagger(Estimator):
         for name in self.features:
             if name not in FEATURES:
                 raise ConfigError(one_of("feature", name, FEATURES))
+        check_unseen(self.unseen_vectors)
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
         if self.contextual is not None and self.segment:

@@ -143,7 +143,7 @@ def learn_tags(
     if reader is not None:
         finish(model)
     if vectors is not None and owner.unseen_vectors and reader is not None:
-        reader.words = extend_words(model, reader.words, vectors)
+        reader.words = extend_words(model, reader.words, vectors, owner.unseen_vectors)
     model.eval()
     found = {**history, **learned.history}
     return FittedTagger(model, reader, tags, learned.metrics, found)

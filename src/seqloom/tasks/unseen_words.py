@@ -9,8 +9,19 @@ from typing import Any
 import torch
 from torch import nn
 
+from seqloom.errors import ConfigError
 from seqloom.text import Vocabulary
 from seqloom.text.vectors import WordVectors
+
+
+def check_unseen(most: int | bool) -> None:
+    """Refuse what is no number of words that are known by their vectors.
+
+    Raises:
+        ConfigError: If it is negative.
+    """
+    if most < 0:
+        raise ConfigError(f"unseen_vectors must be true, false or a number of words, got {most}")
 
 
 def know_by_vector(
@@ -29,13 +40,23 @@ def know_by_vector(
     return _with_words(vocabulary, [*new])
 
 
-def extend_words(model: Any, vocabulary: Vocabulary, vectors: WordVectors) -> Vocabulary:
-    """Let a trained model know every word that has a vector; return its new vocabulary.
+def extend_words(
+    model: Any, vocabulary: Vocabulary, vectors: WordVectors, most: int | bool = True
+) -> Vocabulary:
+    """Let a trained model know words by their vectors; return its new vocabulary.
 
     What it says of texts of words it knew does not change. It is as if all vectors had been in
     its table from the beginning: a word that does not occur in training is not moved by it.
+
+    Args:
+        model: A trained network.
+        vocabulary: Its words.
+        vectors: Word vectors, frequent words first, as they are stored by custom.
+        most: How many words are added at most; True for all.
     """
     new = [word for word in vectors.words if word not in vocabulary]
+    if most is not True:
+        new = new[:most]
     extended = _with_words(vocabulary, new)
     old = model.input.embedding.weight.detach()
     rows = torch.from_numpy(vectors.select(new)[0].astype("float32"))
