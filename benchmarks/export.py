@@ -29,11 +29,13 @@ import torch
 from torch import Tensor, nn
 
 import seqloom
+from seqloom.data.inputs import read_input
 from seqloom.export import export_int8, export_onnx, recurrence
 from seqloom.export.graphs import build_graph
 from seqloom.export.program import Input, Output, Program
 from seqloom.export.programs import program_of
 from seqloom.models.outputs import LMOutput, ScoreOutput
+from seqloom.models.reader_parts import SpanOutput
 from seqloom.models.tagger import TaggerInput, TagOutput
 from seqloom.nn.recurrent import Recurrent
 from seqloom.tasks.corpus import text_examples
@@ -41,7 +43,8 @@ from seqloom.tasks.corpus import text_examples
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 SHAPES = ((1, 1), (1, 32), (16, 32))  # rows, steps
 WIDTH, CELLS = 200, ("rnn", "gru", "gru-before", "lstm", "peephole-lstm", "coupled")
-METRICS = {"lm": "perplexity", "classify": "accuracy", "relate": "macro_f1", "tag": "accuracy"}
+METRICS = {"lm": "perplexity", "classify": "accuracy", "tag": "accuracy"}
+METRICS |= {"relate": "macro_f1", "answer": "f1"}
 
 
 class Graph:
@@ -54,6 +57,7 @@ class Graph:
         self.session = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]
         )
+        self.given = [each.name for each in self.session.get_inputs()]
         self.names = [each.name for each in self.session.get_outputs()]
 
     def __call__(self, feed: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -91,6 +95,9 @@ class GraphNetwork(nn.Module):
 
     def forward(self, x: Any, lengths: Tensor | None = None, state: Any = None) -> Any:
         """What the network would give, as far as an evaluation needs it."""
+        if self.task == "answer":
+            given = {name: getattr(x, name).long() for name in self.graph.given}
+            return SpanOutput(**self.graph(given))
         items = x.items if isinstance(x, TaggerInput) else x
         rows, steps = items.shape[:2]
         lengths = torch.full((rows,), steps) if lengths is None else lengths
@@ -122,12 +129,13 @@ def with_graph(place: str, path: Path) -> Any:
 
 def example(program: Program, rows: int, steps: int) -> dict[str, Tensor]:
     """Inputs of a graph: whole rows, whose words are those of the sample."""
-    sizes = {"batch": rows, "steps": steps, "words": rows * steps, "characters": 8}
+    sizes = {"batch": rows, "steps": steps, "words": rows * steps, "characters": 8, "asked": 12}
     feed = {}
     for each in program.inputs:
         shape = [sizes[axis] if isinstance(axis, str) else axis for axis in each.axes]
-        fill = {"lengths": steps, "spelling_lengths": 8}.get(each.name, 1)
-        zero = each.name.startswith("state_")
+        real = {"lengths": steps, "passage_lengths": steps, "question_lengths": 12}
+        fill = {**real, "spelling_lengths": 8}.get(each.name, 1)
+        zero = each.name.startswith("state_") or each.name in ("passage", "question", "which")
         feed[each.name] = torch.full(shape, 0 if zero else fill, dtype=each.sample.dtype)
     return feed
 
@@ -158,6 +166,8 @@ def measure(place: str, data: str, folder: Path, options: argparse.Namespace) ->
     given: Any = data
     if options.lines and model.task == "lm":
         given = [each.text for each in islice(text_examples(data), options.lines)]
+    elif options.lines and model.task == "answer":
+        given = list(islice(read_input(data, "text"), options.lines))
     full, small = folder / "full.onnx", folder / "int8.onnx"
     export_onnx(model, full)
     export_onnx(model, small, products="int8")
@@ -241,7 +251,7 @@ def compare_recurrences(folder: Path, options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", help="DIRECTORY=DATA; none compares recurrences.")
-    parser.add_argument("--lines", type=int, default=0, help="Lines of text; 0 for all.")
+    parser.add_argument("--lines", type=int, default=0, help="Lines or questions; 0 for all.")
     parser.add_argument("--clock", choices=CLOCKS, default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="A way runs so long a round.")

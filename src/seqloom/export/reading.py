@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,15 +20,17 @@ class ReaderGraph(nn.Module):
 
     Args:
         model: The reader.
+        names: Of its inputs, in order.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.names = model, names
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Return log-probabilities of beginnings and ends, and the attention."""
-        start, end, attention = self.model(ReaderInput(*inputs))
+        given = dict(zip(self.names, inputs, strict=True))
+        start, end, attention = self.model(ReaderInput(**given))
         return start.log_softmax(dim=1), end.log_softmax(dim=1), attention
 
 
@@ -60,6 +63,9 @@ def reader_program(model: Any) -> Program:
     ]
     if model.config.reads_characters:
         inputs += spelling_inputs()
+    if model.config.exact_match:
+        meaning = "a number for each of `words`, the same for those equal in lower case"
+        inputs.append(Input("forms", torch.arange(WORDS), ("words",), meaning))
     outputs = [
         Output("start", ("batch", "steps"), "natural log-probability that an answer begins there"),
         Output("end", ("batch", "steps"), "natural log-probability that an answer ends there"),
@@ -69,4 +75,5 @@ def reader_program(model: Any) -> Program:
             "how much each word of a passage looked at each word of its question",
         ),
     ]
-    return Program(ReaderGraph(model), inputs, outputs)
+    names = [each.name for each in inputs]
+    return Program(ReaderGraph(model, names), inputs, outputs)
