@@ -244,7 +244,8 @@ class Run:
                     os.kill(worker, signal.SIGKILL)
 
             load = asyncio.run(self.client(port).at_rate(rate, 20, look))
-        show(f"a worker killed, {rate:.0f} a second", load)
+        options = " ".join(map(str, server.options)) or "one worker"
+        show(f"a worker killed, {options}, {rate:.0f} a second", load)
         back = min(moment for moment in load.times if moment > killed + 0.1) - killed
         print(f"\nThe first answer came {back:.1f} s after the kill.\n", flush=True)
 
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="of the overload")
     parser.add_argument("--batch", type=int, default=4, help="requests a batch under overload")
     parser.add_argument("--wait", type=float, default=30, help="ms a request may wait then")
+    parser.add_argument("--kill", type=float, help="only kill workers, at so many a second")
     given = parser.parse_args()
     bounded = Server(2 * given.batch, ("--max-batch", given.batch, "--max-wait", given.wait))
     name = f"batches of up to {given.batch}, waits of {given.wait:.0f} ms"
@@ -273,6 +275,12 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         run = Run(prepare(Path(given.model or folder) / "bidaf"), given.seconds)
+        two = Server(CLIENTS, ("--workers", 2))
+        if given.kill:
+            title()
+            for each in (servers["batches of up to 16"], two):
+                run.kill(each, given.kill)
+            return
         title()
         rates = {key: full.rate for key, (_, full) in run.capacity(servers, given.rounds).items()}
         told = ", ".join(
@@ -285,7 +293,8 @@ def main() -> None:
         plain = servers["plain FastAPI"]
         run.overload("plain FastAPI", plain, 2 * rates["plain FastAPI"], min(1, given.minutes))
         title()
-        run.kill(servers["batches of up to 16"], rates["one at a time"] / 2)
+        for each in (servers["batches of up to 16"], two):
+            run.kill(each, rates["one at a time"] / 2)
 
 
 if __name__ == "__main__":
