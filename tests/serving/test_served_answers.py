@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from served import Server, events, in_threads
 
 import seqloom
 from seqloom import Summarizer
 from seqloom.serving import answers
+from seqloom.serving.jobs import embed
 
 ARTICLE = "A cat sat on a mat. A dog ran by. The cat saw the dog run. It rained all day."
 PASSAGE = "Ada was born in London. Max was born in Rome."
@@ -81,6 +83,18 @@ def test_other_tasks_say_the_same(server: Server, library: dict[str, Any]):
     embedded = server.ask("/v1/embed", {"words": ["cat", "zebra"]}).value
     assert embedded["vectors"][0] == pytest.approx(library["vectors"].embed(["cat"])[0].tolist())
     assert embedded["vectors"][1] is None
+
+
+def test_words_in_context_have_the_librarys_vectors(server: Server):
+    model = seqloom.load("english-elmo")
+    words = ["the", "bank", "of", "a", "river"]
+    asked = {"words": words, "context": True, "nearest": 0}
+    found = embed(model, asked)
+    (expected,) = model.embed_sentences([words])
+    answers.EmbedAnswer.model_validate({"model": "english-elmo", **found})
+    assert np.allclose(found["vectors"], expected.layers.mean(axis=0), atol=1e-6)
+    refused = server.ask("/v1/embed", {"words": words, "context": True})  # vectors of words alone
+    assert (refused.status, refused.code) == (422, "unusable_input")
 
 
 def test_a_summary_is_the_librarys_and_says_why(server: Server):

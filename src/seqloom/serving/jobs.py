@@ -286,14 +286,18 @@ def _found_answer(found: Any) -> dict[str, Any]:
 
 
 def embed(model: Any, payload: Payload) -> dict[str, Any]:
-    """The vectors of words, and words that are alike."""
+    """The vectors of words, alone or in the sentence they make, and words that are alike."""
+    if payload["context"]:
+        (found,) = model.embed_sentences([payload["words"]])
+        mixed = found.mix()
+        return {"size": mixed.shape[1], "vectors": mixed.tolist(), "nearest": None}
     vectors: list[list[float] | None] = []
     near: list[list[dict[str, Any]] | None] = []
     for word in payload["words"]:
         try:
             vectors.append(model.embed([word])[0].tolist())
-            found = model.nearest(word, payload["nearest"]) if payload["nearest"] else []
-            near.append([{"word": other, "similarity": float(cos)} for other, cos in found])
+            alike = model.nearest(word, payload["nearest"]) if payload["nearest"] else []
+            near.append([{"word": other, "similarity": float(cos)} for other, cos in alike])
         except DataError:  # a word without a vector
             vectors.append(None)
             near.append(None)

@@ -167,6 +167,13 @@ class EmbedRequest(Ask):
         list[Annotated[str, Field(min_length=1, max_length=200)]],
         Field(min_length=1, max_length=256),
     ]
+    context: Annotated[
+        bool,
+        Field(
+            description="Whether the words are a sentence and each is read in it: the mean of the "
+            "layers of a model of words in context, without `nearest`."
+        ),
+    ] = False
     nearest: Annotated[
         Whole, Field(ge=0, le=100, description="How many words of most alike vectors to give too.")
     ] = 0
