@@ -46,6 +46,7 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rnet-notes, no self-matching": ("squad-rnet-notes", ("model.self_matching=false",)),
     "rnet-notes, no gate": ("squad-rnet-notes", ("model.gated=false",)),
     "bidaf + exact match": ("squad-bidaf", ("model.exact_match=true",)),
+    "bidaf + ELMo": ("squad-bidaf", ("contextual=english-elmo",)),
     "rnet-notes + exact match": ("squad-rnet-notes", ("model.exact_match=true",)),
     "rnet-paper": ("squad-rnet-paper", ()),
     "cmrc-bidaf": ("cmrc-bidaf", ()),
