@@ -12,6 +12,7 @@ import pytest
 import seqloom
 from seqloom.cli import demo
 from seqloom.data import PreparedData
+from seqloom.resources import ENGLISH, read_embedded
 
 SCRIPT = str(Path(sys.executable).with_name("seqloom"))
 
@@ -163,3 +164,11 @@ def test_a_reader_that_goes_away_is_no_error():
     command = f"{SCRIPT} data list | head -n 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert "Traceback" not in result.stderr
+
+
+def test_the_demo_uses_what_comes_with_the_package():
+    rows = {row["model"]: row["says"] for row in demo.use_shipped()}
+    assert rows["english-reader"] in read_embedded(ENGLISH)
+    assert rows["english-pos"].split() == ["DET", "NOUN", "VERB", "ADP", "PRON", "PUNCT"]
+    assert "college" in rows["tatoeba-zh-en"] or "university" in rows["tatoeba-zh-en"]
+    assert rows["tang-lstm"].startswith("明月") and len(rows["tang-lstm"]) <= 24

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from seqloom.architectures import Architecture
@@ -31,6 +33,7 @@ def run(as_json: JsonOption = False) -> None:
         "A language model of characters: Tang quatrains": write_poems,
         "Classifiers: the language of a surname": compare_classifiers,
         "A regressor: words in a sentence from its characters": predict_words,
+        "Models that come with the package": use_shipped,
     }
     for number, (title, part) in enumerate(parts.items(), start=1):
         note(f"[{number}/{len(parts)}] {title}")
@@ -38,6 +41,9 @@ def run(as_json: JsonOption = False) -> None:
         rows = part()
         print_rows(rows, as_json=as_json, title=title)
         note(f"    {time.monotonic() - began:.1f} s")
+    note("")
+    command = Path(sys.argv[0])
+    note(f"`{command} studio` opens these models in your browser; nothing leaves the machine.")
 
 
 def read_both() -> list[Row]:
@@ -209,4 +215,24 @@ def predict_words() -> list[Row]:
         {"what": "R2 on test lines", "value": float(model.score(x[-600:], y[-600:]))},
         {"what": f"words in {line!r}", "value": len(words.words(line))},
         {"what": "predicted from its length", "value": float(model.predict(x[-1:])[0])},
+    ]
+
+
+def use_shipped() -> list[Row]:
+    """Ask, tag, translate and write with models that nobody here has trained."""
+    from seqloom import load
+
+    asked = "At what stages shall education be free?"
+    answer = load("english-reader").answer(read_embedded(ENGLISH), asked)
+    words = "The fox jumps over it .".split()
+    (tagged,) = load("english-pos").tag([words])
+    said = {
+        "english-reader": (asked, answer.text),
+        "english-pos": (" ".join(words), " ".join(tagged.tags)),
+        "tatoeba-zh-en": ("我想上大学。", load("tatoeba-zh-en").translate("我想上大学。").text),
+        "tang-lstm": ("明月", load("tang-lstm").generate("明月", max_words=22)),
+    }
+    return [
+        {"model": name, "given": given, "says": says.replace("\n", " ")}
+        for name, (given, says) in said.items()
     ]
