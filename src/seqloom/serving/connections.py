@@ -10,6 +10,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from seqloom.serving.errors import error_body
 
+READ_BYTES = 8192
+"""How much is read of a connection at a time. Chunks of one byte cost some microseconds each, and
+while they are parsed nobody else is served."""
+
 
 def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
     """Uvicorn's protocol with bounds.
@@ -28,6 +32,8 @@ def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            if hasattr(transport, "max_size"):  # asyncio's own; others keep theirs
+                transport.max_size = READ_BYTES
             if len(self.connections) > max_connections:
                 transport.write(_plain_answer(503, "overloaded", "too many connections are open"))
                 transport.close()
