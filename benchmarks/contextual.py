@@ -9,9 +9,10 @@
     python benchmarks/contextual.py probe --model DIR
 
 `tasks` fits the recipes of relations, SST-2, chunks and entities as they are and with an embedder
-at their input, on all of the training data and on a tenth of it that the seed draws. Everything
-else is the same on both sides; words are read in their own case on both. What decides which weights
-are kept is the validation data; the test data is read once, at the end of a run.
+at the input of taggers and the output of classifiers, on all of the training data and on a tenth
+of it that the seed draws. Everything else is the same on both sides; words are read in their own
+case on both. What decides which weights are kept is the validation data; the test data is read
+once, at the end of a run.
 """
 
 from __future__ import annotations
@@ -51,12 +52,13 @@ TASKS = {
     "sst-2": (
         "sst-blstm",
         "accuracy",
-        ["data.train=sst-trees:train:binary", "training.epochs=20", "training.patience=10"],
+        ["data.train=sst-trees:train:binary", "training.epochs=20", "training.evaluate_every=70"],
     ),
     "chunks": ("conll2000-chunk", "f1", []),
     "entities": ("wnut17-ner", "f1", []),
 }
-LONGER = 2  # times as many epochs where there is a tenth of the data, with an embedder or without
+INSERTED = {"relations": "output", "sst-2": "output", "chunks": "input", "entities": "input"}
+AVERAGED = 0.99  # decay of averaged weights on a share of the data, which has few updates
 TESTS = {
     "relations": "semeval2010-task8:test",
     "sst-2": "sst-trees:test:binary",
@@ -79,8 +81,10 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     name, metric, changes = TASKS[cell["task"]]
     plan = load_recipe(name, [*changes, *cell["set"].split()])
     training: dict[str, Any] = {"seed": cell["seed"], "device": device()}
-    epochs = cell["epochs"] or plan.training["epochs"]
-    training["epochs"] = epochs if cell["share"] >= 1 else LONGER * epochs
+    if cell["epochs"]:
+        training["epochs"] = cell["epochs"]
+    if cell["share"] < 1:
+        training["average_decay"] = AVERAGED
     plan.model.pop("embed_size", None)  # as wide as the vectors
     model = plan.estimator(**training)
     if cell["vectors"]:
@@ -108,7 +112,7 @@ def tasks(options: argparse.Namespace) -> None:
             "share": share,
             "embedder": name,
             "model": place,
-            "insert": options.insert if place else "",
+            "insert": (options.insert or INSERTED[task]) if place else "",
             "dropout": options.dropout if place else None,
             "cache": str(options.cache) if place else None,
             "vectors": options.vectors,
@@ -222,7 +226,7 @@ def main() -> None:
     verb.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     verb.add_argument("--epochs", type=int, default=None, help="fewer than the recipes'")
     verb.add_argument("--set", default="", help="changes of the recipes, 'a=b c=d'")
-    verb.add_argument("--insert", default="input", help="'input', 'output' or 'input output'")
+    verb.add_argument("--insert", default="", help="'input', 'output' or 'input output' for all")
     verb.add_argument("--dropout", type=float, default=0.5)
     verb.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "layers")
     verb.add_argument("--vectors", default=None, help="another file than the recipes'")
