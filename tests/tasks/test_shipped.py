@@ -21,7 +21,9 @@ FIGURES = [
 def test_what_is_to_come_with_the_package_does():
     walk = ("ngram", "nnlm", "rnn", "lstm", "attention", "transformer")
     assert {f"english-{arch}" for arch in walk} <= set(SHIPPED)
-    assert {"tang-lstm", "english-pos", "english-ner", "english-elmo"} <= set(SHIPPED)
+    assert {"tang-lstm", "english-pos", "english-ner", "english-elmo", "english-reader"} <= set(
+        SHIPPED
+    )
 
 
 def test_all_of_it_is_small():
