@@ -144,6 +144,12 @@ def test_what_is_no_http_is_told_so_in_our_shape(server: Server, sent: bytes):
     assert json.loads(reply.partition(b"\r\n\r\n")[2])["error"]["code"] == "bad_request"
 
 
+def test_a_chunk_that_is_none_is_told_so(server: Server):
+    reply = server.raw(head(SCORE, "Transfer-Encoding: chunked"), b"zz\r\nxyzzyplugh\r\n")
+    assert reply.startswith(b"HTTP/1.1 400 ") and reply.count(b"HTTP/1.1") == 1
+    assert SECRET.encode() not in reply
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -13,6 +13,7 @@ from seqloom.serving.errors import error_body
 READ_BYTES = 8192
 """How much is read of a connection at a time. Chunks of one byte cost some microseconds each, and
 while they are parsed nobody else is served."""
+LINGER = 1.0  # seconds in which the rest of what is refused is let pass
 
 
 def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
@@ -27,6 +28,7 @@ def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
     class BoundedProtocol(H11Protocol):
         """A connection."""
 
+        _is_refused = False
         _head: asyncio.TimerHandle | None = None
         _stall: asyncio.TimerHandle | None = None
 
@@ -35,8 +37,7 @@ def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
             if hasattr(transport, "max_size"):  # asyncio's own; others keep theirs
                 transport.max_size = READ_BYTES
             if len(self.connections) > max_connections:
-                transport.write(_plain_answer(503, "overloaded", "too many connections are open"))
-                transport.close()
+                self._refuse(_plain_answer(503, "overloaded", "too many connections are open"))
                 return
             self._head = self.loop.call_later(seconds, self._abort)
 
@@ -46,7 +47,7 @@ def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            if self.transport.is_closing():
+            if self._is_refused or self.transport.is_closing():
                 return
             before = self.cycle
             super().data_received(data)
@@ -57,8 +58,22 @@ def bounded_protocol(max_connections: int, seconds: float) -> type[H11Protocol]:
 
         def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (uvicorn's words)
             """Answer what is no HTTP in our own shape."""
-            self.transport.write(_plain_answer(400, "bad_request", "this is no HTTP request"))
-            self.transport.close()
+            self._refuse(_plain_answer(400, "bad_request", "this is no HTTP request"))
+
+        def _refuse(self, answer: bytes) -> None:
+            """Answer and close, but let pass for a while what the client still sends.
+
+            A connection that is closed with bytes unread is reset, and its answer is lost.
+            """
+            self._is_refused = True
+            self.connections.discard(self)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self.cycle.disconnected = True  # nothing more may be written
+                self.cycle.message_event.set()
+            self._cancel_head()
+            self._head = self.loop.call_later(LINGER, self._abort)
+            self.transport.write(answer)
+            self.transport.write_eof()
 
         def pause_writing(self) -> None:
             super().pause_writing()
