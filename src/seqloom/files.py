@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Source = str | PathLike[str]
 
+METRICS_FILE = "metrics.jsonl"
+"""What a run of training leaves a line in for each report."""
+
 ZSTD_FEED = 1 << 10  # compressed bytes decoded at once: bounds what a hostile frame can unfold to
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"

@@ -99,3 +99,18 @@ def test_names_are_those_of_directories_or_given(counted: Path):
     with pytest.raises(ConfigError, match="got 'ngram' twice"):
         find_served([str(counted), str(counted)])
     assert "textrank" in [each.name for each in find_served([])]
+
+
+def test_the_app_loads_neither_torch_nor_numba():
+    code = (
+        "import asyncio, sys\n"
+        "from seqloom.serving.models import find_served\n"
+        "from seqloom.serving.server import create_app\n"
+        "from seqloom.serving.service import Service\n"
+        "from seqloom.serving.settings import ServeConfig\n"
+        "async def app(): create_app(Service(find_served(['textrank']), ServeConfig()))\n"
+        "asyncio.run(app())\n"
+        "print(sorted({'torch', 'numba', 'numpy'} & set(sys.modules)))"
+    )
+    run = [sys.executable, "-c", code]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "[]\n"

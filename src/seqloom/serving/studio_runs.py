@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.errors import DataError
-from seqloom.files import cache_folder
+from seqloom.files import METRICS_FILE, cache_folder
 from seqloom.tasks.directory import HEADER, MAX_HEADER_BYTES, TRAINING
-from seqloom.training.report import METRICS_FILE
 
 LEAGUE_FILE = "league.json"
 MAX_RUNS, MAX_POINTS, MAX_FILE = 200, 400, 16 << 20

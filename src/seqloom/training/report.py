@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from seqloom.errors import BackendError, DataError
+from seqloom.files import METRICS_FILE
 
-METRICS_FILE = "metrics.jsonl"
 CURVE_FILE = "learning-curve.png"
 
 
