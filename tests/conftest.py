@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from places import REPOSITORY
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: one thread each
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -15,8 +17,6 @@ settings.register_profile(
     "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 from seqloom.nn.cells import CELLS
 
 PAGE = REPOSITORY / "docs" / "cells.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 READMES = [REPOSITORY / "README.md", REPOSITORY / "README.zh.md"]
 

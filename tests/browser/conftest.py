@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,8 +97,8 @@ def _address(server: subprocess.Popen[bytes], log: Path) -> str:
     until = time.monotonic() + STARTING
     while time.monotonic() < until and server.poll() is None:
         said = log.read_text(encoding="utf-8")
-        if " at http://" in said:
-            address = said.partition(" at ")[2].split()[0]
+        if found := re.search(r" at (http://\S+)", said):
+            address = found[1]
             with urllib.request.urlopen(f"{address}/ready", timeout=30) as answer:
                 assert json.load(answer)["status"] == "ready"
             return address

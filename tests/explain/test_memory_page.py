@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 from seqloom.explain.memory import Memory
 from seqloom.explain.problems import Adding, Copying
 
