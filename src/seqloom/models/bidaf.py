@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -35,16 +34,6 @@ class BiDAFConfig(ReaderOptions):
             question's states.
         to_passage: Whether the question attends to the passage; without it G has no H * C.
     """
-
-    TRAINING: ClassVar[Mapping[str, Any]] = {
-        "epochs": 12,
-        "patience": 4,
-        "clip_norm": 5.0,
-        "averaging": "ema",
-        "batch": {"batch_size": 60, "max_waste": 0.3},
-        "optimizer": {"name": "adam", "rate": 1e-3},
-        "schedule": {"warmup": 500},
-    }
 
     num_layers: int = 2
     to_question: bool = True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -83,6 +84,16 @@ class ReaderOptions:
         backend: What runs the recurrences; "auto" chooses.
         context: What is read of words in context, if anything; the task's `contextual` decides.
     """
+
+    TRAINING: ClassVar[Mapping[str, Any]] = {
+        "epochs": 12,
+        "patience": 4,
+        "clip_norm": 5.0,
+        "averaging": "ema",
+        "batch": {"batch_size": 60, "max_waste": 0.3},
+        "optimizer": {"name": "adam", "rate": 1e-3},
+        "schedule": {"warmup": 500},
+    }
 
     vocab_size: int
     char_vocab_size: int

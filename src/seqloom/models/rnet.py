@@ -54,15 +54,7 @@ class RNetConfig(ReaderOptions):
             a summary of the question.
     """
 
-    TRAINING: ClassVar[Mapping[str, Any]] = {
-        "epochs": 16,
-        "patience": 4,
-        "clip_norm": 5.0,
-        "averaging": "ema",
-        "batch": {"batch_size": 60, "max_waste": 0.3},
-        "optimizer": {"name": "adam", "rate": 1e-3},
-        "schedule": {"warmup": 500},
-    }
+    TRAINING: ClassVar[Mapping[str, Any]] = {**ReaderOptions.TRAINING, "epochs": 16}
 
     hidden_size: int = 75
     num_layers: int = 1
