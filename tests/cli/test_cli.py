@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import seqloom
+from seqloom import LanguageModel
+from seqloom.architectures import architectures, load_model_class
 from seqloom.cli import demo
 from seqloom.data import PreparedData
 from seqloom.resources import ENGLISH, read_embedded
@@ -164,6 +166,17 @@ def test_a_reader_that_goes_away_is_no_error():
     command = f"{SCRIPT} data list | head -n 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert "Traceback" not in result.stderr
+
+
+NETWORKS = [
+    entry for entry in architectures("lm") if entry.reads == "text" and not entry.is_counted
+]
+
+
+@pytest.mark.parametrize("entry", NETWORKS, ids=lambda entry: entry.name)
+def test_the_demo_asks_for_networks_that_can_be_made(entry):
+    model = LanguageModel(entry.name, **demo.language_options(entry))
+    assert load_model_class(entry)(model.build_config(vocab_size=50)) is not None
 
 
 def test_the_demo_uses_what_comes_with_the_package():

@@ -121,6 +121,8 @@ def language_options(entry: Architecture) -> Row:
         options["num_layers"] = 1
     if entry.name == "recurrent":
         options["cell"] = "coupled"  # the others have names of their own
+    if entry.name == "elmo":
+        options |= {"projection_size": 64, "filters": ((1, 16), (2, 16), (3, 32))}
     return options | {"training": {**TRAINING, "epochs": 4}}
 
 
