@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError, one_of
 from seqloom.models.sentence_encoder import BY_TASK, INIT_RANGE
-from seqloom.nn.characters import CharacterCNN, CharacterRNN
+from seqloom.nn.characters import CharacterCNN, CharacterRNN, SpellingSizes
 from seqloom.nn.context import ContextMix, ContextOptions, context_size
 from seqloom.nn.highway import Highway
 from seqloom.nn.masking import lengths_to_mask
@@ -66,7 +66,7 @@ class SpanOutput(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderOptions:
+class ReaderOptions(SpellingSizes):
     """What the configuration of every reader has.
 
     Args:
@@ -134,18 +134,6 @@ class ReaderOptions:
                 "readers take words in context at their input alone, got contextual.insert with "
                 "'output'"
             )
-
-    @property
-    def reads_characters(self) -> bool:
-        """Whether the characters of words are read."""
-        return bool(self.char_vocab_size) and self.characters != "none"
-
-    @property
-    def char_output_size(self) -> int:
-        """Width of the vector made of a word's characters."""
-        if not self.reads_characters:
-            return 0
-        return self.char_size * (2 if self.characters == "rnn" else len(self.char_widths))
 
     @property
     def word_size(self) -> int:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError, one_of
 from seqloom.models.sentence_encoder import BY_TASK, INIT_RANGE, SequenceInput, SequenceItems
-from seqloom.nn.characters import CharacterCNN, CharacterRNN
+from seqloom.nn.characters import CharacterCNN, CharacterRNN, SpellingSizes
 from seqloom.nn.context import ContextOptions, context_size
 from seqloom.nn.crf import CRF
 from seqloom.nn.crf_softmax import TagSoftmax
@@ -50,7 +50,7 @@ class TagOutput(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggerOptions:
+class TaggerOptions(SpellingSizes):
     """What the configuration of every tagger has.
 
     Args:
@@ -124,18 +124,6 @@ class TaggerOptions:
         for name in ("dropout", "embedding_dropout", "word_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-
-    @property
-    def reads_characters(self) -> bool:
-        """Whether the characters of words are read."""
-        return bool(self.char_vocab_size) and self.characters != "none"
-
-    @property
-    def char_output_size(self) -> int:
-        """Width of the vector made of a word's characters."""
-        if not self.reads_characters:
-            return 0
-        return self.char_size * (2 if self.characters == "rnn" else len(self.char_widths))
 
     @property
     def token_size(self) -> int:

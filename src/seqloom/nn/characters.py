@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +14,30 @@ from seqloom.errors import ConfigError, ShapeError
 from seqloom.nn.masking import lengths_to_mask
 from seqloom.nn.recurrent import Recurrent
 from seqloom.nn.windows import windows
+
+
+class SpellingSizes:
+    """What follows from the settings of whoever reads the characters of words.
+
+    A configuration that has these fields inherits it.
+    """
+
+    char_vocab_size: int
+    characters: Literal["none", "cnn", "rnn"]
+    char_size: int
+    char_widths: tuple[int, ...]
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether the characters of words are read."""
+        return bool(self.char_vocab_size) and self.characters != "none"
+
+    @property
+    def char_output_size(self) -> int:
+        """Width of the vector made of a word's characters."""
+        if not self.reads_characters:
+            return 0
+        return self.char_size * (2 if self.characters == "rnn" else len(self.char_widths))
 
 
 class CharacterCNN(nn.Module):
