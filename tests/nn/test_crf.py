@@ -11,6 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from seqloom.errors import BackendError, ConfigError, ShapeError
+from seqloom.kernels import crf_sums
 from seqloom.nn.crf import CRF
 
 K = 3
@@ -93,6 +94,104 @@ def test_far_apart_scores_lose_nothing():
     for pair in itertools.pairwise(path):
         pairs[pair] += 1
     assert_close(crf.transitions.grad, pairs)
+
+
+def by_both_backends(size, lengths, change):
+    """Losses and all gradients by the compiled sums and by torch's own logarithms."""
+    generator = torch.Generator().manual_seed(size)
+    shape = len(lengths), max(lengths)
+    scores = torch.randn(*shape, size, generator=generator, dtype=torch.float64)
+    tags = torch.randint(size, shape, generator=generator)
+    found = []
+    for backend in ("compiled", "reference"):
+        generator.manual_seed(0)
+        crf, given = CRF(size, backend=backend).double(), scores.clone()
+        with torch.no_grad():
+            for weight in crf.parameters():
+                weight.copy_(torch.randn(weight.shape, generator=generator))
+            change(crf, given, generator)
+        given.requires_grad_()
+        loss = crf.loss(given, tags, torch.tensor(lengths))
+        (loss * torch.arange(1.0, shape[0] + 1).double()).sum().backward()
+        found.append([loss.detach(), given.grad, *(w.grad for w in crf.parameters())])
+    return found
+
+
+@pytest.fixture
+def redone(monkeypatch):
+    """How often rows were in doubt and their sums taken again: forward, backward."""
+    calls = {"totals_by_logs": 0, "marginals_by_logs": 0}
+
+    def spy(name, loop):
+        def counted(*given):
+            calls[name] += 1
+            return loop(*given)
+
+        monkeypatch.setattr(crf_sums, name, counted)
+
+    for name in calls:
+        spy(name, getattr(crf_sums, name))
+    return calls
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 16])
+@pytest.mark.parametrize("lengths", [[3], [1, 5, 4, 2, 5, 3], [6] * 8], ids=["one", "six", "eight"])
+def test_scores_of_a_hundred_agree_with_sums_of_logarithms(size, lengths, redone):
+    def change(crf, scores, generator):
+        scores.copy_(200 * torch.rand(scores.shape, generator=generator) - 100)
+        crf.transitions.mul_(5)
+
+    for ours, expected in zip(*by_both_backends(size, lengths, change), strict=True):
+        assert_close(ours, expected, atol=1e-10, rtol=1e-10)
+    assert redone == {"totals_by_logs": 0, "marginals_by_logs": 0}
+
+
+def test_only_what_is_out_of_reach_is_done_again_by_logarithms(redone):
+    """A batch of a row of large scores, one where only the way back is in doubt, and plain ones."""
+
+    def change(crf, scores, generator):
+        scores[1] *= 900
+        crf.transitions[0, 1] = -138.0
+        crf.end[2] = -440.0
+        scores[3, :, 0] = 100.0
+        crf.constrain(
+            torch.rand(7, 7, generator=generator) > 0.3,
+            torch.ones(7, dtype=torch.bool),
+            torch.ones(7, dtype=torch.bool),
+        )
+
+    ours, expected = by_both_backends(7, [4, 5, 2, 5, 1], change)
+    legal = expected[0] < 1e29  # where the given path is not, its loss is large in both
+    assert legal.any()
+    assert_close(ours[0][legal], expected[0][legal], atol=1e-10, rtol=1e-10)
+    for mine, theirs in zip(ours[1:], expected[1:], strict=True):
+        assert_close(mine, theirs, atol=1e-10, rtol=1e-10)
+    assert redone == {"totals_by_logs": 1, "marginals_by_logs": 1}
+
+
+def test_the_way_back_alone_can_be_in_doubt(redone):
+    def change(crf, scores, generator):
+        crf.transitions[0, 1] = -138.0
+        crf.end[2] = -440.0
+        scores[:, :, 0] = 100.0
+
+    for ours, expected in zip(*by_both_backends(7, [4, 2, 3], change), strict=True):
+        assert_close(ours, expected, atol=1e-10, rtol=1e-10)
+    assert redone == {"totals_by_logs": 0, "marginals_by_logs": 1}
+
+
+def test_a_tag_that_a_step_forbids_has_no_share(redone):
+    """A score of minus infinity, as one who masks tags writes it."""
+    crf, scores = random_crf(11), random_scores(11)
+    scores[:, 1, 2] = -math.inf
+    for rows in (scores, 500 * scores):
+        totals, shares = crf.log_partition(rows), crf.marginals(rows)
+        for b in range(3):
+            paths = {p: v for p, v in all_paths(crf, rows[b]).items() if p[1] != 2}
+            assert totals[b].item() == pytest.approx(log_total(paths), rel=1e-12)
+        assert not shares[:, 1, 2].any()
+        assert_close(shares.sum(dim=2), torch.ones(3, 4).double())
+    assert redone["totals_by_logs"] > 0
 
 
 @pytest.mark.parametrize("constrained", [False, True])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
 from seqloom.kernels import crf as loops
+from seqloom.kernels.crf_sums import FORBIDDEN
+from seqloom.nn.crf_partition import partition
 from seqloom.nn.masking import lengths_to_mask
 
 CRFBackend = Literal["auto", "reference", "compiled"]
 BACKENDS = ("auto", "reference", "compiled")
-FORBIDDEN = -1e30
-"""What a transition costs that is not allowed: no sum of scores makes up for it, and unlike minus
-infinity it has a gradient of 0."""
 
 
 class Paths(NamedTuple):
@@ -131,7 +129,7 @@ class CRF(nn.Module):
         check_tags(scores, tags)
         weights = self.weights()
         if self._compiles(scores):
-            return _partition(scores, tags, lengths, *weights)
+            return partition(scores, tags, lengths, *weights)
         total = log_partition(scores, lengths, *weights)
         return total - path_scores(scores, tags, lengths, *weights)
 
@@ -141,7 +139,7 @@ class CRF(nn.Module):
         r"""$\ln \sum_{y'} e^{S(x, y')}$ of each row."""
         lengths = check_scores(scores, lengths, self.size)
         if self._compiles(scores):
-            return _partition(scores, None, lengths, *self.weights())
+            return partition(scores, None, lengths, *self.weights())
         return log_partition(scores, lengths, *self.weights())
 
     def marginals(
@@ -292,49 +290,3 @@ def path_scores(
 
 def _array(tensor: Tensor) -> NDArray[np.float64]:
     return np.ascontiguousarray(tensor.detach().cpu().numpy(), np.float64)
-
-
-class _Partition(torch.autograd.Function):
-    """The logarithm of the sum over all paths, less the score of a given one if there is one."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, tags: Tensor | None, *others: Tensor) -> Tensor:
-        lengths, transitions, start, end = others
-        s, matrix, first, last = (_array(each) for each in (scores, transitions, start, end))
-        ends = lengths.numpy()
-        both = np.stack([matrix, matrix.T])
-        top = float(matrix.max())
-        powers = np.exp(both - top)
-        alphas, totals = np.empty(s.shape), np.empty(len(s))
-        loops.forward_loop(s, ends, both, powers, top, first, last, alphas, totals)
-        ctx.kept = (s, ends, both, powers, top, last, alphas, totals)
-        ctx.tags, ctx.dtype = None if tags is None else _ids(tags), scores.dtype
-        found = totals
-        if tags is not None:
-            own = np.empty(len(s))
-            loops.path_loop(s, ctx.tags, ends, matrix, first, last, own)
-            found = totals - own
-        return torch.from_numpy(found).to(scores.dtype)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        s, ends = ctx.kept[:2]
-        K = s.shape[2]
-        weights = _array(gradient)
-        unary, pairs = np.zeros(s.shape), np.zeros((K, K))
-        firsts, lasts = np.zeros(K), np.zeros(K)
-        loops.backward_loop(*ctx.kept, weights, unary, pairs, firsts, lasts)
-        if ctx.tags is not None:
-            loops.count_loop(ctx.tags, ends, weights, unary, pairs, firsts, lasts)
-        found = [torch.from_numpy(each).to(ctx.dtype) for each in (unary, pairs, firsts, lasts)]
-        return found[0], None, None, found[1], found[2], found[3]
-
-
-def _partition(*given: Tensor | None) -> Tensor:
-    found: Tensor = _Partition.apply(*given)  # type: ignore[no-untyped-call]
-    return found
-
-
-def _ids(tags: Tensor) -> NDArray[np.int64]:
-    return np.ascontiguousarray(tags.numpy(), np.int64)
