@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 
@@ -13,13 +15,14 @@ from seqloom.compiled import in_threads
 CODE = "from seqloom.ngram.words import Words; print(Words.of(['a', 'b']).number('b'))"
 
 
-def run(cache) -> tuple[str, str]:
+def run(cache, **popen) -> tuple[str, str]:
     done = subprocess.run(
         [sys.executable, "-c", CODE],
         env=os.environ | {"SEQLOOM_CACHE": str(cache)},
         capture_output=True,
         text=True,
         check=True,
+        **popen,
     )
     return done.stdout.strip(), done.stderr
 
@@ -37,6 +40,16 @@ def test_without_a_folder_to_write_to_it_compiles_each_time(tmp_path):
         out, said = run(tmp_path / "file")
         assert out == "4"
         assert "no folder to keep it was found" in said
+
+
+def no_disk() -> None:
+    """No file may grow: what a full disk is to a process that writes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_on_a_full_disk_it_compiles_and_goes_on(tmp_path):
+    assert run(tmp_path, preexec_fn=no_disk)[0] == "4"
 
 
 def test_results_of_threads_come_in_order_and_errors_come_through():

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,7 +104,19 @@ def _compile(function: Function, **options: Any) -> Function:
         jitted = numba.njit(cache=folder is not None, error_model="numpy", **options)(function)
     finally:
         numba.config.CACHE_DIR = kept
+    if folder is not None:
+        jitted._cache.save_overload = _if_it_can(jitted._cache.save_overload)
     return jitted
+
+
+def _if_it_can(save: Callable[..., None]) -> Callable[..., None]:
+    """Keep what was compiled, or go on without where the disk is full."""
+
+    def saved(*arguments: Any) -> None:
+        with suppress(OSError):
+            save(*arguments)
+
+    return saved
 
 
 # Of functions inside compiled ones. The caller holds the arrays, so counting references to them, an

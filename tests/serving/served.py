@@ -107,18 +107,14 @@ class Server:
     def wait_metric(self, name: str, value: float) -> None:
         wait_for(lambda: self.metric(name) == value, f"{name} == {value}")
 
+    def template(self) -> int:
+        """The process its workers are forked from."""
+        (found,) = children(self.process.pid)
+        return found
+
     def workers(self) -> list[int]:
         """The processes of its workers."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = place.read_text().rpartition(")")[2].split()
-                command = (place.parent / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if int(fields[1]) == self.process.pid and b"serving.worker" in command:
-                found.append(int(place.parent.name))
-        return found
+        return children(self.template())
 
     def signal_workers(self, number: signal.Signals) -> None:
         for process in self.workers():
@@ -128,6 +124,19 @@ class Server:
         """Bytes the app process holds."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def children(parent: int) -> list[int]:
+    """The processes a process started."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(place.parent.name))
+    return found
 
 
 def wait_for(is_so: Any, what: str) -> None:

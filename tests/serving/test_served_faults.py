@@ -70,6 +70,29 @@ def test_a_killed_worker_loses_no_request_and_is_replaced(small: Server):
     assert small.ask("/v1/score", ASKED).status == 200
 
 
+def test_workers_go_on_while_a_killed_template_is_replaced(small: Server):
+    before = small.metric("seqloom_worker_restarts_total")
+    template, (worker,) = small.template(), small.workers()
+    os.kill(template, signal.SIGKILL)
+    assert small.ask("/v1/score", ASKED).status == 200
+    small.wait_metric("seqloom_template_restarts_total", 1)
+    assert small.metric("seqloom_worker_restarts_total") == before
+    os.kill(worker, signal.SIGKILL)
+    small.wait_metric("seqloom_worker_restarts_total", before + 1)
+    assert small.ask("/v1/score", ASKED).status == 200  # it waits for the new template
+    assert small.template() != template
+
+
+def test_a_killed_worker_comes_from_the_same_template(small: Server):
+    template = small.template()
+    for _ in range(5):
+        (worker,) = small.workers()
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda worker=worker: small.workers() not in ([], [worker]), "another worker")
+        assert small.ask("/v1/score", ASKED).status == 200
+    assert small.template() == template
+
+
 def test_a_stream_whose_worker_is_killed_ends_with_an_error(small: Server):
     small.signal_workers(signal.SIGSTOP)
     asking = Asking(small, "/v1/generate", {"stream": True})
@@ -106,6 +129,7 @@ def test_sigterm_lets_what_was_asked_be_answered(counted: Path):
         asked = [Asking(server) for _ in range(3)]
         server.wait_metric("seqloom_in_hand", 1)
         server.wait_metric("seqloom_queue_length", 2)
+        template, workers = server.template(), server.workers()
         server.process.send_signal(signal.SIGTERM)
 
         def is_closed() -> bool:
@@ -119,7 +143,8 @@ def test_sigterm_lets_what_was_asked_be_answered(counted: Path):
         server.signal_workers(signal.SIGCONT)
         assert [each.wait().status for each in asked] == [200] * 3
         assert server.process.wait(60) == 0
-        assert server.workers() == []
+        for process in (template, *workers):
+            wait_for(lambda process=process: not Path(f"/proc/{process}").exists(), "their end")
 
 
 def test_connections_are_bounded(small: Server):

@@ -16,14 +16,16 @@ from typing import Any, NamedTuple
 
 HEAD = struct.Struct(">IBI")
 MAX_BYTES = 256 << 20
+FORK = b"F"
+"""App to template, with the socket of the new worker: fork."""
 
 
 class Kind(IntEnum):
     """What a message is."""
 
-    SETUP = 0  # app to worker: which models
-    READY = 1  # worker to app: they are loaded, and what they are
-    FAILED = 2  # worker to app: they cannot be loaded, and why
+    SETUP = 0  # app to template or worker: which models
+    READY = 1  # back: they are loaded, and what they are
+    FAILED = 2  # back: they cannot be loaded, and why
     BATCH = 3  # app to worker: requests
     ANSWER = 4  # worker to app: the answer to one of them
     ERROR = 5  # worker to app: the error of one of them

@@ -20,6 +20,7 @@ HELP = {
     "seqloom_request_seconds": "Seconds from a request to its answer, by endpoint.",
     "seqloom_refused_total": "Requests refused before they were worked on, by reason.",
     "seqloom_worker_restarts_total": "Workers that ended and were started anew.",
+    "seqloom_template_restarts_total": "Templates of workers that ended and were started anew.",
     "seqloom_batches_total": "Batches answered.",
     "seqloom_batch_size": "Requests a batch, by model.",
     "seqloom_batch_seconds": "Seconds a batch took a worker, by model.",

@@ -1,22 +1,23 @@
-"""A worker as the app sees it: a process at the other end of a socket."""
+"""Other processes as the app sees them: each at the other end of a socket."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from seqloom.errors import DataError
 from seqloom.serving.batching import Ticket
 from seqloom.serving.errors import ServingError
 from seqloom.serving.framing import Kind, dump, encode, receive
-from seqloom.serving.models import ServedModel
 
 LOADING = 300.0  # seconds a worker may take to load its models
 
@@ -25,26 +26,53 @@ class WorkerGoneError(Exception):
     """A worker ended, or was ended because it took too long."""
 
 
-class WorkerProcess:
-    """A process that holds the models and answers one batch at a time.
+class EndedProcess(Protocol):
+    """What is needed of a process to end it; `subprocess.Popen` has it."""
 
-    `start` makes one. It is a new interpreter, not a fork, with the given number of threads.
-    """
+    pid: int
 
-    def __init__(self, process: subprocess.Popen[bytes], reader: Any, writer: Any) -> None:
-        self.process = process
-        self._reader: asyncio.StreamReader = reader
-        self._writer: asyncio.StreamWriter = writer
-        self.facts: dict[str, Any] = {}
+    def kill(self) -> None:
+        """End it, whatever it does."""
+
+    def wait(self) -> object:
+        """Return when it has ended."""
+
+
+class ForkedProcess:
+    """A process that is the child of another, by a descriptor that never names a later one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self._descriptor = pid, os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Return when it has ended."""
+        select.select([self._descriptor], [], [])
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+class Channel(NamedTuple):
+    """A socket to another process."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
     @classmethod
-    async def start(cls, models: Sequence[ServedModel], threads: int) -> WorkerProcess:
-        """Start one and wait until its models are loaded.
+    async def over(cls, ours: socket.socket) -> Channel:
+        """One over this end of a pair of sockets."""
+        ours.setblocking(False)
+        return cls(*await asyncio.open_connection(sock=ours))
 
-        Raises:
-            DataError: If it cannot load them, with the reason it gave.
-        """
-        ours, theirs = socket.socketpair()
+
+def start_interpreter(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a new interpreter that runs `seqloom.serving.worker`; the socket leads to it."""
+    ours, theirs = socket.socketpair()
+    try:
         with theirs:
             process = subprocess.Popen(
                 [sys.executable, "-m", "seqloom.serving.worker", str(theirs.fileno())],
@@ -53,30 +81,49 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, **_threads(threads)},
             )
-        ours.setblocking(False)
-        reader, writer = await asyncio.open_connection(sock=ours)
-        worker = cls(process, reader, writer)
-        try:
-            async with asyncio.timeout(LOADING):
-                writer.write(encode(Kind.SETUP, dump([model.to_dict() for model in models])))
-                message = await receive(reader)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            await worker.end()
-            raise DataError(
-                f"a worker ended with status {process.returncode} while it loaded the models; "
-                "see its own message above"
-            ) from None
-        except TimeoutError:
-            await worker.end()
-            raise DataError(f"models must load within {LOADING:.0f} s, got no answer") from None
-        except BaseException:
-            await worker.end()
-            raise
-        if message.kind == Kind.FAILED:
-            await worker.end()
-            raise DataError(message.content.decode("utf-8", "replace"))
-        worker.facts = json.loads(message.content)
-        return worker
+    except BaseException:
+        ours.close()
+        raise
+    return process, ours
+
+
+async def set_up(
+    process: subprocess.Popen[bytes], channel: Channel, setup: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Tell a new process what to load, and wait until it has; what it tells of itself.
+
+    Raises:
+        DataError: If it cannot load them, with the reason it gave.
+    """
+    try:
+        async with asyncio.timeout(LOADING):
+            channel.writer.write(encode(Kind.SETUP, dump(setup)))
+            message = await receive(channel.reader)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        await asyncio.to_thread(process.wait)
+        raise DataError(
+            f"a worker ended with status {process.returncode} while it loaded the models; "
+            "see its own message above"
+        ) from None
+    except TimeoutError:
+        raise DataError(f"models must load within {LOADING:.0f} s, got no answer") from None
+    if message.kind == Kind.FAILED:
+        raise DataError(message.content.decode("utf-8", "replace"))
+    told: dict[str, Any] = json.loads(message.content)
+    return told
+
+
+class WorkerProcess:
+    """A process that holds the models and answers one batch at a time.
+
+    Args:
+        process: The process.
+        channel: The socket to it.
+    """
+
+    def __init__(self, process: EndedProcess, channel: Channel) -> None:
+        self.process = process
+        self._reader, self._writer = channel
 
     async def answer(self, batch: Sequence[Ticket], time_limit: float) -> None:
         """Have a batch answered. Every request of it has its answer or its error afterwards.

@@ -20,9 +20,9 @@ from seqloom.serving.models import ServedModel
 from seqloom.serving.pace import Pace
 from seqloom.serving.processes import WorkerGoneError, WorkerProcess
 from seqloom.serving.settings import ServeConfig
+from seqloom.serving.workers import LONGEST_PAUSE, Workers
 
 _log = logging.getLogger(__name__)
-LONGEST_PAUSE = 5.0  # seconds between tries to start a worker that cannot be started
 
 
 class Service:
@@ -40,7 +40,6 @@ class Service:
     def __init__(self, models: Sequence[ServedModel], config: ServeConfig) -> None:
         self.models, self.config = list(models), config
         self.metrics = Metrics()
-        self.facts: dict[str, Any] = {}
         self.draining = False
         self._jobs = all_jobs()
         self._queue = BatchQueue(
@@ -51,6 +50,11 @@ class Service:
             max_wait=config.max_wait,
         )
         self._pace = Pace(config.workers, config.max_batch)
+        self._source = Workers(
+            self.models,
+            config.threads,
+            lambda: self.metrics.add("seqloom_template_restarts_total", 1),
+        )
         self._workers: dict[int, WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
         self._apart = 0
@@ -59,8 +63,8 @@ class Service:
         self.metrics.gauge("seqloom_queue_limit", "How many may wait.", lambda: config.max_queue)
         self.metrics.gauge("seqloom_in_hand", "Requests workers have.", lambda: self._in_hand)
         self.metrics.gauge("seqloom_workers_ready", "Workers that take requests.", self.ready)
-        for name in ("seqloom_worker_restarts_total", "seqloom_batches_total"):
-            self.metrics.add(name, 0)
+        for name in ("worker_restarts", "template_restarts", "batches"):
+            self.metrics.add(f"seqloom_{name}_total", 0)
 
     # -- workers ---------------------------------------------------------------------------------
 
@@ -70,10 +74,10 @@ class Service:
         Raises:
             DataError: If a model cannot be loaded.
         """
+        await self._source.start()
         numbers = range(self.config.workers)
         started = await asyncio.gather(
-            *(WorkerProcess.start(self.models, self.config.threads) for _ in numbers),
-            return_exceptions=True,
+            *(self._source.make() for _ in numbers), return_exceptions=True
         )
         for worker in started:
             if isinstance(worker, BaseException):
@@ -82,7 +86,6 @@ class Service:
                 raise worker
         for number, worker in enumerate(cast("list[WorkerProcess]", started)):
             self._workers[number] = worker
-            self.facts = worker.facts
             self._keepers.append(asyncio.create_task(self._keep(number)))
 
     def ready(self) -> int:
@@ -101,7 +104,7 @@ class Service:
                 _log.error("worker %d ended; starting another", worker.process.pid)
                 await worker.end()
             try:
-                fresh = await WorkerProcess.start(self.models, self.config.threads)
+                fresh = await self._source.make()
             except (DataError, OSError) as error:
                 _log.error("no worker can be started: %s", error)
                 await asyncio.sleep(pause)
@@ -159,6 +162,7 @@ class Service:
         self._queue.fail_all(_draining())
         await asyncio.gather(*(worker.end() for worker in self._workers.values()))
         self._workers.clear()
+        await self._source.close()
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -268,7 +272,7 @@ class Service:
         self._apart += 1
         worker = None
         try:
-            worker = await WorkerProcess.start((), self.config.threads)
+            worker = await self._source.make()
             answer = asyncio.get_running_loop().create_future()
             payload = json.dumps(values, ensure_ascii=False).encode()
             ticket = Ticket(job, None, None, payload, 0, answer, asyncio.Queue())
@@ -302,7 +306,7 @@ class Service:
                     "endpoints": names,
                     "default_for": names if first[model.task] == model.name else [],
                     "metrics": {k: v for k, v in model.metrics.items() if _is_plain(v)},
-                    **self.facts[model.name],
+                    **self._source.facts[model.name],
                 }
             )
         return found

@@ -1,11 +1,13 @@
-"""A worker process: it loads the models it is told of and answers batches until the app is gone.
+"""A worker process: it has the models and answers batches until the app is gone.
 
-`python -m seqloom.serving.worker FD`, where FD is its end of a socket. Interrupts and SIGTERM are
-the app's business: a worker ends when its socket does.
+`python -m seqloom.serving.worker FD`, where FD is its end of a socket, loads the models it is told
+of. Then it is a worker itself, or the template that is forked for each worker. Interrupts and
+SIGTERM are the app's business: a process ends when its socket does.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -15,11 +17,11 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from seqloom.errors import DataError, SeqloomError
 from seqloom.serving.errors import error_body, told_without_input
-from seqloom.serving.framing import Kind, dump, encode, receive_blocking
+from seqloom.serving.framing import FORK, Kind, dump, encode, receive_blocking
 from seqloom.serving.jobs import Job, all_jobs, describe, reads_text, warm_up
 from seqloom.serving.models import ServedModel, check_unchanged
 
@@ -46,35 +48,21 @@ class Worker:
 
     Args:
         connection: Its end of the socket.
+        models: The models by name.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.models: dict[str, Any] = {}
+    def __init__(self, connection: socket.socket, models: Mapping[str, Any]) -> None:
+        self.connection, self.models = connection, models
         self.jobs = all_jobs()
         self._unsent = bytearray()
 
-    def run(self) -> int:
-        """Load, then answer until the other end is closed."""
-        setup = receive_blocking(self.connection)
-        if setup is None:
-            return 0
-        facts = {}
-        try:
-            for given in json.loads(setup.content):
-                model = ServedModel.from_dict(given)
-                self.models[model.name] = load_served(model)
-                facts[model.name] = describe(self.models[model.name])
-                warm_up(self.models[model.name])
-        except SeqloomError as error:
-            self._send(Kind.FAILED, str(error).encode("utf-8", "replace"))
-            return 1
-        self._send(Kind.READY, dump(facts))
+    def run(self, told: Mapping[str, Any]) -> None:
+        """Say that it is ready, then answer until the other end is closed."""
+        self._send(Kind.READY, dump(told))
         while (message := receive_blocking(self.connection)) is not None:
             batch = json.loads(message.content)
             self._answer(batch["job"], batch["model"], batch["payloads"])
             self._send(Kind.END, b"")
-        return 0
 
     def _send(self, kind: Kind, content: bytes, number: int = 0) -> None:
         """Send a message; answers go with the end of their batch."""
@@ -130,15 +118,80 @@ def _log(error: BaseException) -> None:
         sys.stderr.flush()
 
 
+def load_all(given: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The models, and what clients may know of them, by name."""
+    models, facts = {}, {}
+    for each in given:
+        model = ServedModel.from_dict(each)
+        models[model.name] = load_served(model)
+        facts[model.name] = describe(models[model.name])
+        warm_up(models[model.name])
+    return models, facts
+
+
+def count_threads() -> int:
+    """How many threads this process has, those of libraries too."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def fork_workers(connection: socket.socket, models: Mapping[str, Any], threads: int) -> None:
+    """Fork whenever a socket comes; the child is a worker on it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
+    gc.collect()
+    gc.freeze()  # a worker that collects garbage would copy what it shares
+    while True:
+        asked, sockets, _, _ = socket.recv_fds(connection, len(FORK), 1)
+        if not asked:
+            return
+        try:
+            child = os.fork()
+        except OSError as error:  # too many processes, or too little memory
+            _log(error)
+            child = -1
+        if child == 0:
+            connection.close()
+            _work(sockets[0], models, threads)
+        os.close(sockets[0])
+
+
+def _work(number: int, models: Mapping[str, Any], threads: int) -> NoReturn:
+    """Be a worker, in a child; what the parent would do at its end is not the child's business."""
+    status = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+        with socket.socket(fileno=number) as own:
+            Worker(own, models).run({"pid": os.getpid()})
+        status = 0
+    except BaseException as error:
+        if not isinstance(error, ConnectionError):  # else the app is gone
+            _log(error)
+    finally:
+        os._exit(status)
+
+
 def main() -> int:
-    """Run a worker on the socket whose number is the argument."""
+    """Load the models, then answer or be forked, on the socket whose number is the argument."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    with socket.socket(fileno=int(sys.argv[1])) as connection:
+    with socket.socket(fileno=int(sys.argv[1])) as connection, suppress(ConnectionError):
+        message = receive_blocking(connection)
+        if message is None:
+            return 0
+        setup = json.loads(message.content)
         try:
-            return Worker(connection).run()
-        except (BrokenPipeError, ConnectionResetError):
-            return 0  # the app is gone
+            models, facts = load_all(setup["models"])
+        except SeqloomError as error:
+            connection.sendall(encode(Kind.FAILED, str(error).encode("utf-8", "replace")))
+            return 1
+        if setup["forks"]:
+            told = {"facts": facts, "threads": count_threads()}
+            connection.sendall(encode(Kind.READY, dump(told)))
+            fork_workers(connection, models, setup["threads"])
+        else:
+            Worker(connection, models).run({"facts": facts})
+    return 0
 
 
 if __name__ == "__main__":
