@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-SCRIPT = str(Path(sys.executable).with_name("seqloom"))
-
-
-def run(*arguments, **options):
-    return subprocess.run(
-        [SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
+from commands import call_command, start_command
 
 
 @pytest.fixture(scope="module")
 def poet(tmp_path_factory):
     folder = tmp_path_factory.mktemp("poet")
     (folder / "text.txt").write_text("a rose is a rose\na thorn is a thorn\n" * 40)
-    result = run(
+    result = start_command(
         *("train", "--task", "lm", "--arch", "rnn", "--train", folder / "text.txt"),
         *("--valid", folder / "text.txt", "--out", folder / "model"),
         *("--set", "model.hidden_size=16", "--set", "training.epochs=8"),
@@ -45,7 +36,7 @@ def test_train_prints_the_metrics_and_saves_all(poet):
 
 def test_evaluate_agrees_with_training(poet):
     folder, rows = poet
-    result = run("evaluate", folder / "model", folder / "text.txt", "--json")
+    result = call_command("evaluate", folder / "model", folder / "text.txt", "--json")
     found = {row["what"]: row["value"] for row in json.loads(result.stdout)}
     assert found["perplexity"] == pytest.approx(rows[0]["value"], rel=0.05)
     assert found["tokens"] == 80 * 6
@@ -53,7 +44,9 @@ def test_evaluate_agrees_with_training(poet):
 
 def test_score_reads_lines_and_prints_json(poet):
     folder, _ = poet
-    result = run("score", folder / "model", "--json", input="a rose is a rose\na rose is a dog\n")
+    result = call_command(
+        "score", folder / "model", "--json", input="a rose is a rose\na rose is a dog\n"
+    )
     good, bad = (json.loads(line) for line in result.stdout.splitlines())
     assert good["log_prob"] > bad["log_prob"]
     assert (good["unknown"], bad["unknown"]) == (0, 1)
@@ -61,20 +54,22 @@ def test_score_reads_lines_and_prints_json(poet):
 
 def test_generate_is_the_same_for_the_same_seed(poet):
     folder, _ = poet
-    first = run("generate", folder / "model", "a", "--seed", 3, "-n", 2)
-    assert first.stdout == run("generate", folder / "model", "a", "--seed", 3, "-n", 2).stdout
+    first = call_command("generate", folder / "model", "a", "--seed", 3, "-n", 2)
+    assert (
+        first.stdout == call_command("generate", folder / "model", "a", "--seed", 3, "-n", 2).stdout
+    )
     assert all(line.startswith("a ") for line in first.stdout.splitlines())
 
 
 def test_predict_names_the_next_word(poet):
     folder, _ = poet
-    result = run("predict", folder / "model", input="a rose is a\n")
+    result = start_command("predict", folder / "model", input="a rose is a\n")
     assert result.stdout.splitlines()[1].split("\t")[0] in {"rose", "thorn"}
 
 
 def test_inspect_lists_every_weight(poet):
     folder, _ = poet
-    shown = json.loads(run("inspect", folder / "model", "--json").stdout)
+    shown = json.loads(call_command("inspect", folder / "model", "--json").stdout)
     assert (shown["task"], shown["architecture"]) == ("lm", "rnn")
     shapes = {row["weight"]: row["shape"] for row in shown["weights"]}
     assert shapes["rnn.weight_hh_l0"] == [16, 16]
@@ -83,7 +78,7 @@ def test_inspect_lists_every_weight(poet):
 def test_a_directory_that_exists_is_refused_and_untouched(poet):
     folder, _ = poet
     before = (folder / "model" / "seqloom.json").read_bytes()
-    result = run(
+    result = call_command(
         *("train", "--task", "lm", "--arch", "rnn", "--train", folder / "text.txt"),
         *("--out", folder / "model"),
     )
@@ -95,32 +90,34 @@ def test_a_directory_that_exists_is_refused_and_untouched(poet):
 def test_a_classifier_from_a_table(tmp_path):
     (tmp_path / "reviews.csv").write_text("review,stars\n" + "good film,5\nbad film,1\n" * 5)
     fields = ["--field", "text=review", "--field", "label=stars"]
-    result = run(
+    result = call_command(
         *("train", "--task", "classify", "--arch", "softmax", "--out", tmp_path / "judge"),
         *("--train", tmp_path / "reviews.csv", *fields),
     )
     assert result.returncode == 0, result.stderr
-    predicted = run("predict", tmp_path / "judge", "--json", input="a good one\n")
+    predicted = call_command("predict", tmp_path / "judge", "--json", input="a good one\n")
     assert json.loads(predicted.stdout)["label"] == "5"
-    measured = run("evaluate", tmp_path / "judge", tmp_path / "reviews.csv", *fields, "--json")
+    measured = call_command(
+        "evaluate", tmp_path / "judge", tmp_path / "reviews.csv", *fields, "--json"
+    )
     assert json.loads(measured.stdout)[0] == {"what": "accuracy", "value": 1.0}
 
 
 def test_a_regressor_from_a_table(tmp_path):
     rows = "".join(f"{x},{y},{2 * x - y + 1}\n" for x in range(5) for y in range(4))
     (tmp_path / "numbers.csv").write_text("x,y,z\n" + rows)
-    result = run(
+    result = call_command(
         *("train", "--task", "regress", "--arch", "linear", "--out", tmp_path / "line"),
         *("--train", tmp_path / "numbers.csv", "--field", "target=z"),
     )
     assert result.returncode == 0, result.stderr
-    predicted = run("predict", tmp_path / "line", "--json", input="x,y\n10,3\n")
+    predicted = call_command("predict", tmp_path / "line", "--json", input="x,y\n10,3\n")
     assert json.loads(predicted.stdout)["predicted"] == pytest.approx(18, abs=1e-6)
 
 
 def test_numbers_that_are_none_are_named(tmp_path):
     (tmp_path / "numbers.csv").write_text("x,target\n1,2\ntwo,3\n")
-    result = run(
+    result = call_command(
         *("train", "--task", "regress", "--arch", "linear", "--out", tmp_path / "line"),
         *("--train", tmp_path / "numbers.csv"),
     )
@@ -131,7 +128,7 @@ def test_numbers_that_are_none_are_named(tmp_path):
 
 def test_check_makes_one_update_and_leaves_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("a b c\n" * 10)
-    result = run(
+    result = call_command(
         *("check", "--task", "lm", "--arch", "nnlm", "--train", tmp_path / "a.txt"), cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr
@@ -152,7 +149,9 @@ def test_check_makes_one_update_and_leaves_nothing(tmp_path):
 )
 def test_wrong_settings_are_named(tmp_path, arguments, message):
     (tmp_path / "a.txt").write_text("a b c\n" * 10)
-    result = run("train", *arguments, "--train", tmp_path / "a.txt", "--out", tmp_path / "o")
+    result = call_command(
+        "train", *arguments, "--train", tmp_path / "a.txt", "--out", tmp_path / "o"
+    )
     assert result.returncode == 1
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
@@ -160,9 +159,9 @@ def test_wrong_settings_are_named(tmp_path, arguments, message):
 
 
 def test_recipes_are_listed_and_unknown_ones_refused():
-    listed = {row["recipe"] for row in json.loads(run("reproduce", "--json").stdout)}
+    listed = {row["recipe"] for row in json.loads(call_command("reproduce", "--json").stdout)}
     assert {"ptb-lstm", "ptb-rnn", "ptb-nnlm"} <= listed
-    assert "did you mean 'ptb-lstm'?" in run("reproduce", "ptb-lstn").stderr
+    assert "did you mean 'ptb-lstm'?" in call_command("reproduce", "ptb-lstn").stderr
 
 
 def test_reproduce_compares_with_the_target(tmp_path):
@@ -186,7 +185,7 @@ value = 1000.0
 source = "anything does better"
 """
     )
-    result = run("reproduce", tmp_path / "toy.toml", "--seeds", 2, "--json")
+    result = call_command("reproduce", tmp_path / "toy.toml", "--seeds", 2, "--json")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
     assert [row["reached"] for row in rows] == [True, True]

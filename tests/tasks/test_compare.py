@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from commands import call_command, start_command
 from seqloom import LanguageModel
 from seqloom.errors import ConfigError, DataError, NotFittedError, ShapeError
 from seqloom.figures import save
@@ -20,7 +18,6 @@ from seqloom.figures.league import context_curves, interval_table
 from seqloom.metrics.bootstrap import paired_bootstrap
 from seqloom.tasks.league import by_context, compare
 
-SCRIPT = str(Path(sys.executable).with_name("seqloom"))
 TEXTS = [
     "the cat sat on the mat",
     "a dog ran to the cat",
@@ -232,12 +229,6 @@ def test_bad_pictures(draw, error, message):
 # -- the command line ----------------------------------------------------------------------------
 
 
-def run(*arguments, **options):
-    return subprocess.run(
-        [SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, models):
     place = tmp_path_factory.mktemp("league")
@@ -252,7 +243,7 @@ def folder(tmp_path_factory, models):
 
 def test_compare_fits_and_loads(folder):
     out = folder / "out"
-    result = run(
+    result = start_command(
         *("compare", folder / "two", "ngram:order=1,smoothing=add-one", "nnlm:hidden_size=4"),
         *("--train", folder / "train.txt", "--data", folder / "test.txt", "--out", out),
         *("--set", "text.unit=space", "--set", "training.max_steps=2", "--resamples", 50),
@@ -271,7 +262,7 @@ def test_compare_fits_and_loads(folder):
     assert row["word_perplexity"] == pytest.approx(said["perplexity"])
     for name in ("league.png", "league.svg", "contexts.png", "contexts.svg"):
         assert (out / name).stat().st_size > 1000
-    again = run("compare", folder / "two", "--data", folder / "test.txt", "--out", out)
+    again = call_command("compare", folder / "two", "--data", folder / "test.txt", "--out", out)
     assert again.returncode == 1 and "exists already" in again.stderr
 
 
@@ -290,13 +281,13 @@ smoothing = "maximum-likelihood"
     )
     names = [folder / "two", folder / "sure.toml"]
     out = folder / "sure"
-    wide = run("compare", *names, "--data", folder / "few.txt", "--out", out, "--json")
+    wide = call_command("compare", *names, "--data", folder / "few.txt", "--out", out, "--json")
     assert wide.returncode == 0, wide.stderr
     best, last = json.loads(wide.stdout)["league"]
     assert best["name"].endswith("two") and last["word_perplexity"] is None
     assert list(json.loads(wide.stdout)["contexts"][best["name"]]) == ["1", "2", "4", "8", "all"]
     assert (out / "league.png").exists() and (out / "contexts.png").exists()
-    result = run("compare", folder / "two", folder / "net", "--data", folder / "test.txt")
+    result = call_command("compare", folder / "two", folder / "net", "--data", folder / "test.txt")
     assert result.returncode == 0, result.stderr
     assert "perplexity a word" in result.stdout and "best" in result.stdout
 
@@ -311,13 +302,13 @@ smoothing = "maximum-likelihood"
     ],
 )
 def test_what_compare_refuses(arguments, code, message, folder):
-    result = run("compare", *arguments, "--data", "test.txt", cwd=folder)
+    result = call_command("compare", *arguments, "--data", "test.txt", cwd=folder)
     assert result.returncode == code, result.stderr
     assert message in result.stderr
 
 
 def test_mix_and_cache_make_models(folder, tmp_path):
-    mixed = run(
+    mixed = call_command(
         *("mix", folder / "two", folder / "net", "--heldout", folder / "test.txt"),
         *("--out", tmp_path / "mixed", "--json"),
     )
@@ -325,7 +316,7 @@ def test_mix_and_cache_make_models(folder, tmp_path):
     rows = json.loads(mixed.stdout)
     assert sum(row["weight"] for row in rows) == pytest.approx(1)
     assert "perplexity on" in mixed.stderr
-    cached = run(
+    cached = call_command(
         *("cache", folder / "net", "--heldout", folder / "test.txt", "--size", 20),
         *("--out", tmp_path / "cached", "--json"),
     )
@@ -333,11 +324,11 @@ def test_mix_and_cache_make_models(folder, tmp_path):
     found = {row["what"]: row["value"] for row in json.loads(cached.stdout)}
     assert found["size"] == 20 and 0 <= found["share"] < 1
     for name in ("mixed", "cached"):
-        scored = run("score", tmp_path / name, "--json", input="the cat\n")
+        scored = call_command("score", tmp_path / name, "--json", input="the cat\n")
         model = LanguageModel.load(tmp_path / name)
         expected = model.score("the cat").total
         assert json.loads(scored.stdout)["log_prob"] == pytest.approx(expected)
-    refused = run(
+    refused = call_command(
         *("mix", folder / "two", folder / "right", "--heldout", folder / "test.txt"),
         *("--out", tmp_path / "no"),
     )
@@ -346,7 +337,7 @@ def test_mix_and_cache_make_models(folder, tmp_path):
 
 
 def test_fill_and_rescore(folder, models):
-    filled = run(
+    filled = call_command(
         "fill", folder / "two", "the ___ sat", "-k", 2, "--right", folder / "right", "--json"
     )
     assert filled.returncode == 0, filled.stderr
@@ -355,7 +346,7 @@ def test_fill_and_rescore(folder, models):
     expected = models["two"].fill("the ___ sat", 2, right=right)
     assert [each["word"] for each in found] == [each.word for each in expected]
     lists = "u1\t-1.0\ta mat the\nu1\t-1.5\tthe cat sat\n\nu2\t-3\tthe dog\n"
-    scored = run("rescore", folder / "two", "--json", "--weight", 2, input=lists)
+    scored = call_command("rescore", folder / "two", "--json", "--weight", 2, input=lists)
     assert scored.returncode == 0, scored.stderr
     rows = [json.loads(line) for line in scored.stdout.splitlines()]
     assert [(row["list"], row["text"]) for row in rows] == [
@@ -365,15 +356,17 @@ def test_fill_and_rescore(folder, models):
     ]
     total = -1.5 + 2 * models["two"].score("the cat sat").total
     assert rows[0]["total"] == pytest.approx(total)
-    best = run("rescore", folder / "two", "--best", input=lists)
+    best = call_command("rescore", folder / "two", "--best", input=lists)
     assert len(best.stdout.splitlines()) == 3  # a heading and two lists
-    bad = run("rescore", folder / "two", input="u1 -1.0 a mat\n")
+    bad = call_command("rescore", folder / "two", input="u1 -1.0 a mat\n")
     assert bad.returncode == 1 and "-:1" in bad.stderr and "set apart by tabs" in bad.stderr
 
 
 def test_generate_takes_the_ways_to_write(folder, models):
-    beam = run("generate", folder / "two", "the", "--beam", 3, "--length-penalty", 0.6)
+    beam = call_command("generate", folder / "two", "the", "--beam", 3, "--length-penalty", 0.6)
     assert beam.stdout.strip() == models["two"].generate("the", beam=3, length_penalty=0.6)
-    drawn = run("generate", folder / "two", "the", "--top-p", 0.5, "--seed", 4, "--no-repeat", 2)
+    drawn = call_command(
+        "generate", folder / "two", "the", "--top-p", 0.5, "--seed", 4, "--no-repeat", 2
+    )
     assert drawn.stdout.strip() == models["two"].generate("the", top_p=0.5, seed=4, no_repeat=2)
-    assert run("generate", folder / "two", "--beam", 0).returncode == 1
+    assert call_command("generate", folder / "two", "--beam", 0).returncode == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import seqloom
+from commands import call_command, start_command
 from seqloom import LanguageModel
 from seqloom.data import PrepareConfig, Text, prepare
 from seqloom.errors import ConfigError, DataError, NotFittedError, SeqloomError
@@ -20,7 +21,6 @@ from seqloom.text.vocabulary import Specials
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the bird saw a fish", "a cat ate the fish"] * 4
 VALID = ["the dog sat", "a fish ran"]
-SCRIPT = str(Path(sys.executable).with_name("seqloom"))
 
 
 def small(**options):
@@ -354,37 +354,35 @@ def test_a_store_of_another_model_is_refused(tmp_path, model):
 # -- the command line ----------------------------------------------------------------------------
 
 
-def run(*arguments, **options):
-    return subprocess.run(
-        [SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
-
-
 def test_the_verbs(tmp_path):
     (tmp_path / "text.txt").write_text("a rose is a rose\na thorn is a thorn\n" * 9)
-    trained = run(
+    trained = start_command(
         *("train", "--task", "lm", "--arch", "ngram", "--train", tmp_path / "text.txt"),
         *("--valid", tmp_path / "text.txt", "--out", tmp_path / "model", "--json"),
         *("--set", "model.order=3", "--set", "model.smoothing=witten-bell"),
     )
     assert trained.returncode == 0, trained.stderr
     found = {row["what"]: row["value"] for row in json.loads(trained.stdout)}
-    measured = run("evaluate", tmp_path / "model", tmp_path / "text.txt", "--json")
+    measured = call_command("evaluate", tmp_path / "model", tmp_path / "text.txt", "--json")
     rows = {row["what"]: row["value"] for row in json.loads(measured.stdout)}
     assert rows["perplexity"] == pytest.approx(found["valid_perplexity"])
     assert rows["tokens"] == 18 * 6
-    scored = run("score", tmp_path / "model", "--json", input="a rose is a rose\na rose a dog\n")
+    scored = call_command(
+        "score", tmp_path / "model", "--json", input="a rose is a rose\na rose a dog\n"
+    )
     good, bad = (json.loads(line) for line in scored.stdout.splitlines())
     assert good["log_prob"] > bad["log_prob"] and bad["unknown"] == 1
-    predicted = run("predict", tmp_path / "model", input="a rose is\n")
+    predicted = call_command("predict", tmp_path / "model", input="a rose is\n")
     assert predicted.stdout.splitlines()[1].startswith("a\t")
-    written = run("generate", tmp_path / "model", "a rose", "--temperature", 0, "--max-words", 1)
+    written = call_command(
+        "generate", tmp_path / "model", "a rose", "--temperature", 0, "--max-words", 1
+    )
     assert written.stdout.startswith("a rose")
-    shown = json.loads(run("inspect", tmp_path / "model", "--json").stdout)
+    shown = json.loads(call_command("inspect", tmp_path / "model", "--json").stdout)
     assert shown["config"]["order"] == 3
     assert shown["weights"][0] == {"weight": "1-grams", "shape": [7], "numbers": 7}
-    assert "1-grams" in run("inspect", tmp_path / "model").stdout
-    refused = run(
+    assert "1-grams" in call_command("inspect", tmp_path / "model").stdout
+    refused = call_command(
         *("train", "--task", "lm", "--arch", "ngram", "--train", tmp_path / "text.txt"),
         *("--out", tmp_path / "no", "--set", "training.epochs=2"),
     )
@@ -411,7 +409,7 @@ within = {within}
 source = "nothing is that good"
 """
     )
-    result = run("reproduce", tmp_path / "toy.toml", "--json")
+    result = call_command("reproduce", tmp_path / "toy.toml", "--json")
     assert result.returncode == 0, result.stderr
     (row,) = json.loads(result.stdout)
     assert row["reached"] is reached and row["to reach"] == 1.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import seqloom
+from commands import call_command, start_command
 from seqloom import Embedder
 from seqloom.data import PrepareConfig, Text, prepare
 from seqloom.errors import ConfigError, DataError, NotFittedError
@@ -18,7 +18,6 @@ from seqloom.tasks.pretrained import embedding_matrix, open_vectors
 from seqloom.tasks.word_tests import evaluate_vectors, known_word
 from seqloom.text import TextConfig, Vocabulary, WordVectors, read_vectors
 
-SCRIPT = str(Path(sys.executable).with_name("seqloom"))
 TOPICS = {
     "zoo": "cat dog horse cow pig fur paw tail bark meow",
     "sea": "ship boat sail wave tide anchor harbor sailor deck mast",
@@ -275,18 +274,12 @@ def test_no_torch_is_needed(tmp_path):
 # -- the command line ----------------------------------------------------------------------------
 
 
-def run(*arguments):
-    return subprocess.run(
-        [SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("embed")
     (folder / "text.txt").write_text("\n".join(corpus()) + "\n", encoding="utf-8")
     settings = [f"--set=model.{name}={value}" for name, value in SMALL.items()]
-    result = run(
+    result = start_command(
         *("train", "--task", "embed", "--arch", "word2vec", "--train", folder / "text.txt"),
         *("--out", folder / "model", *settings),
     )
@@ -299,17 +292,19 @@ def test_the_command_line_trains_what_python_does(trained, model):
 
 
 def test_the_command_line_answers(trained, model, tmp_path):
-    found = json.loads(run("embed", "nearest", trained, "cat", "-k", 3, "--json").stdout)
+    found = json.loads(call_command("embed", "nearest", trained, "cat", "-k", 3, "--json").stdout)
     assert [(row["word"], row["cosine"]) for row in found] == model.nearest("cat", 3)
-    found = json.loads(run("embed", "analogy", trained, "cat", "dog", "ship", "--json").stdout)
+    found = json.loads(
+        call_command("embed", "analogy", trained, "cat", "dog", "ship", "--json").stdout
+    )
     assert found[0]["word"] == model.analogy("cat", "dog", "ship")[0][0]
-    found = run("embed", "similarity", trained, "cat", "dog").stdout
+    found = call_command("embed", "similarity", trained, "cat", "dog").stdout
     assert float(found) == pytest.approx(model.similarity("cat", "dog"), rel=1e-5)
-    assert run("embed", "export", trained, tmp_path / "v.bin").returncode == 0
+    assert call_command("embed", "export", trained, tmp_path / "v.bin").returncode == 0
     assert isinstance(read_vectors(tmp_path / "v.bin"), WordVectors)
     (tmp_path / "pairs.tsv").write_text("cat\tdog\t9\ncat\tship\t1\n", encoding="utf-8")
     for verb in (("embed", "evaluate"), ("evaluate",)):
-        rows = json.loads(run(*verb, trained, tmp_path / "pairs.tsv", "--json").stdout)
+        rows = json.loads(call_command(*verb, trained, tmp_path / "pairs.tsv", "--json").stdout)
         assert {row["what"]: row["value"] for row in rows}["spearman"] == 1
-    wrong = run("embed", "nearest", trained, "anchr")
+    wrong = call_command("embed", "nearest", trained, "anchr")
     assert wrong.returncode == 1 and "did you mean 'anchor'" in wrong.stderr
