@@ -13,7 +13,6 @@ from seqloom.extract import TermTable, reference
 from seqloom.extract.config import LexRankConfig, TextRankConfig, TfidfConfig
 from seqloom.extract.reading import Document
 from seqloom.extract.scorers import LexRank, TextRank, Tfidf, kept_terms
-from seqloom.extract.units import Unit
 
 TIGHT = {"tolerance": 1e-13, "max_steps": 5000}
 
@@ -25,11 +24,13 @@ def document(sentences: list[list[str]]) -> Document:
     ends = np.cumsum([0, *map(len, sentences)])
     return Document(
         texts=("x" * len(sentences),),
-        units=[Unit(i, i + 1, False) for i in range(len(sentences))],
+        units=np.array([(i, i + 1, 0) for i in range(len(sentences))]),
         sources=[0] * len(sentences),
         ids=np.array(ids, np.int32),
         offsets=ends.astype(np.int64),
-        terms=list(numbers),
+        vocab_size=len(numbers),
+        headings=frozenset(),
+        find_terms=lambda: list(numbers),
     )
 
 

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
+import re
 import string
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from seqloom.extract import Reader, split_units
-from seqloom.extract.units import LONGEST_UNIT, split_english
+from seqloom.extract import Reader, characters, reference, split_units
+from seqloom.extract.characters import CLASSES, SMALL, codes_of, text_of
+from seqloom.extract.cutting import LONGEST_UNIT
+from seqloom.extract.english import WORDS, write_sentences
 from seqloom.text import split_sentences
+from seqloom.text.scripts import has_cjk
 
 PIECES = [
     "a", "cats", " ", "  ", "\n", "\n\n", "\r\n", ".", "!", "?", "…", "。", "Mr", "approx", "U.S",
     "The", "the", '"', "”", ")", "(", "3", "1.", " I", "Gen", "%", "'", "“", "Zoo", ",", ". The",
-    " etc. 5", "No. 5",
+    " etc. 5", "No. 5", "Nos. ", "²", "٣. ", "é", "st. The", "St. It", "J. ", "x.y.z", "\u2028",
+]  # fmt: skip
+LINES = [
+    *PIECES, "- ", "# ", "####### ", ">", "(a) ", "(1", "12) ", "（三）", "一、", "1234. ", "# #",
+    "–\t", "word " * 30, "Fish\n\n", "* x\n", ":\n", ",\n", "\n \n", "；", "`", "*",
 ]  # fmt: skip
 
 
 @settings(max_examples=1000, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
-def test_quick_english_sentences_are_those_of_the_splitter(text):
-    assert split_english(text) == [(s.start, s.end) for s in split_sentences(text, "en")]
+def test_compiled_english_sentences_are_those_of_the_splitter(text):
+    codes, _ = codes_of(text)
+    found = np.empty((len(text), 2), np.int64)
+    count = write_sentences(codes, 0, len(text), CLASSES, WORDS, found, 0)
+    expected = [(s.start, s.end) for s in split_sentences(text, "en")]
+    assert [*map(tuple, found[:count].tolist())] == expected
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(st.sampled_from(LINES), max_size=20).map("".join))
+@example(("word " * 450 + "w" * 3000 + "\n") * 2)
+def test_compiled_units_are_those_of_the_reference(text):
+    assert [*map(tuple, split_units(text, "en")[0])] == reference.english_units(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=20))
+def test_classes_of_characters_are_pythons(text):
+    codes, classes = codes_of(text)
+    assert text_of(codes) == text
+    assert bool(classes & characters.CJK) == has_cjk(text)
+    for character, code in zip(text, codes, strict=True):
+        own = CLASSES[code]
+        assert bool(own & characters.SPACE) == (re.match(r"\s", character) is not None)
+        assert bool(own & characters.WORD) == (re.match(r"[^\W_]", character) is not None)
+        assert bool(own & characters.LETTER) == (re.match(r"[^\W\d_]", character) is not None)
+        assert own & characters.ODD or chr(SMALL[code]) == character.lower()
 
 
 def texts_of(text: str, language: str = "auto") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,14 +115,14 @@ def choose(
             table.vectors,
             *table.postings,
         )
-        return sorted(map(int, chosen))
+        return sorted(chosen.tolist())
     ranked = np.argsort(-scores, kind="stable")
     ranked = ranked[allowed[ranked]]
     if not budget:
-        return sorted(map(int, ranked[:count]))
+        return sorted(ranked[:count].tolist())
     found: list[int] = []
     left = budget
-    for i in map(int, ranked):
+    for i in ranked.tolist():
         if len(found) == count or left <= 0:
             break
         size = _size(document, i, length, reader)
@@ -138,13 +139,15 @@ def _size(document: Document, index: int, length: Length, reader: Reader) -> int
 
 def _first_copies(document: Document) -> NDArray[np.bool_]:
     """Mark the sentences that do not repeat an earlier one word for word."""
-    seen: set[str] = set()
     allowed = np.ones(len(document), np.bool_)
-    for i in range(len(document)):
-        text = document.text(i)
-        if text in seen:
-            allowed[i] = False
-        seen.add(text)
+    sizes = (document.units[:, 1] - document.units[:, 0]).tolist()
+    counts = Counter(sizes)
+    seen: set[str] = set()
+    for i, size in enumerate(sizes):
+        if counts[size] > 1:  # else no other can be the same
+            text = document.text(i)
+            allowed[i] = text not in seen
+            seen.add(text)
     return allowed
 
 
@@ -158,7 +161,7 @@ def steer(document: Document, scores: Floats, query: str, reader: Reader, weight
         raise ConfigError(f"query_weight must lie between 0 and 1, got {weight!r}")
     numbers = {term: i for i, term in enumerate(document.terms)}
     table = TermTable(document)
-    wanted = np.zeros(len(document.terms))
+    wanted = np.zeros(document.vocab_size)
     for term in reader.terms(query):
         if term in numbers:
             wanted[numbers[term]] += max(table.idf[numbers[term]], 1e-9)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.extract import loops
+from seqloom.extract import walks
 from seqloom.extract.reading import Document
 from seqloom.extract.table import TermTable
 from seqloom.text.scripts import CJK
@@ -49,10 +49,10 @@ def feature_table(
     ahead = counts[sources] - 1 - place
     lengths = np.log1p(document.lengths)
     tfidf = table.sums(table.counts * table.idf[table.terms]) / np.maximum(document.lengths, 1)
-    total = np.bincount(table.terms, table.vectors, len(document.terms))
+    total = np.bincount(table.terms, table.vectors, document.vocab_size)
     own = table.sums(table.vectors**2)
-    walked, _ = loops.textrank_walk(
-        document.ids, document.offsets, len(document.terms), 0.85, 1e-6, 100
+    walked, _ = walks.textrank_walk(
+        document.ids, document.offsets, document.vocab_size, 0.85, 1e-6, 100
     )
     likeness = (table.sums(table.vectors * total[table.terms]) - own) / max(n - 1, 1)
     return {
@@ -87,9 +87,9 @@ def _against_highest(values: Floats) -> Floats:
 
 
 def _keyword_share(document: Document, table: TermTable, number: int) -> Floats:
-    occurs = np.bincount(document.ids, minlength=len(document.terms)).astype(np.float64)
+    occurs = np.bincount(document.ids, minlength=document.vocab_size).astype(np.float64)
     best = np.argsort(-occurs, kind="stable")[:number]
-    weight = np.zeros(len(document.terms))
+    weight = np.zeros(document.vocab_size)
     weight[best] = occurs[best] / max(occurs[best].sum(), 1.0)
     return table.sums(weight[table.terms])
 
@@ -97,7 +97,7 @@ def _keyword_share(document: Document, table: TermTable, number: int) -> Floats:
 def _heading_share(document: Document, table: TermTable) -> Floats:
     if not document.headings:
         return np.zeros(len(document))
-    weight = np.zeros(len(document.terms))
+    weight = np.zeros(document.vocab_size)
     weight[list(document.headings)] = 1 / len(document.headings)
     return table.sums(weight[table.terms])
 

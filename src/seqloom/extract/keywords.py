@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from seqloom.errors import ConfigError
-from seqloom.extract import loops
+from seqloom.extract import loops, walks
 from seqloom.extract.reading import Document, Reader
 from seqloom.text.scripts import has_cjk
 
 LONGEST_PHRASE = 4  # words
+Numbering = Callable[[str], tuple[int, ...]]
 
 
 class Keyword(NamedTuple):
@@ -55,21 +58,22 @@ def find_keywords(
     """
     if count < 1 or window < 2:
         raise ConfigError(f"count must be at least 1 and window at least 2, got {count}, {window}")
-    size = len(document.terms)
+    size = document.vocab_size
     keys = loops.neighbor_words(document.ids, document.offsets, size, window)
     pairs, weights = np.unique(keys, return_counts=True)
     rows = np.searchsorted(pairs, np.arange(size + 1) * size)
     columns = (pairs % max(size, 1)).astype(np.int32)
-    scores, _ = loops.walk(rows, columns, weights.astype(np.float64), damping, 1e-8, 200)
+    scores, _ = walks.walk(rows, columns, weights.astype(np.float64), damping, 1e-8, 200)
     occurs = np.bincount(document.ids, minlength=size)
     scores[occurs == 0] = 0.0
     ranked = [int(i) for i in np.argsort(-scores, kind="stable") if occurs[i]]
     chosen = set(ranked[: max(count, size // 3 if phrases else count)])
-    spelled = _spellings(document, reader)
+    numbers_of = _numbering(document, reader)
+    spelled = _spellings(document, reader, numbers_of)
     found = [Keyword(spelled[i], float(scores[i]), int(occurs[i])) for i in ranked[:count]]
     if not phrases:
         return found
-    longer = _phrases(document, reader, chosen, scores)
+    longer = _phrases(document, reader, numbers_of, chosen, scores)
     inside = {i for numbers, _ in longer for i in numbers if _mostly_inside(i, longer, occurs)}
     singles = [
         Keyword(spelled[i], float(scores[i]), int(occurs[i]))
@@ -80,24 +84,37 @@ def find_keywords(
     return sorted([*singles, *joined], key=lambda k: (-k.score, k.text))[:count]
 
 
-def _spellings(document: Document, reader: Reader) -> dict[int, str]:
-    """The commonest spelling of each term in the text."""
+def _numbering(document: Document, reader: Reader) -> Numbering:
+    """Finds the numbers of a word's terms in the document, -1 for one that it has not."""
     numbers = {term: i for i, term in enumerate(document.terms)}
+
+    @cache
+    def numbers_of(word: str) -> tuple[int, ...]:
+        return tuple(numbers.get(term, -1) for term in reader.terms(word))
+
+    return numbers_of
+
+
+def _spellings(document: Document, reader: Reader, numbers_of: Numbering) -> dict[int, str]:
+    """The commonest spelling of each term in the text."""
     seen: dict[int, Counter[str]] = {}
     for i in range(len(document)):
         for word in reader.words(document.text(i)):
-            for term in reader.terms(word):
-                if term in numbers:
-                    seen.setdefault(numbers[term], Counter())[word] += 1
+            for number in numbers_of(word):
+                if number >= 0:
+                    seen.setdefault(number, Counter())[word] += 1
     found = dict(enumerate(document.terms))
     return found | {number: words.most_common(1)[0][0] for number, words in seen.items()}
 
 
 def _phrases(
-    document: Document, reader: Reader, chosen: set[int], scores: np.ndarray
+    document: Document,
+    reader: Reader,
+    numbers_of: Numbering,
+    chosen: set[int],
+    scores: np.ndarray,
 ) -> list[tuple[tuple[int, ...], Keyword]]:
     """Runs of chosen words with nothing but a blank between them that occur at least twice."""
-    numbers = {term: i for i, term in enumerate(document.terms)}
     runs: dict[tuple[int, ...], Counter[str]] = {}
     for i in range(len(document)):
         text = document.text(i)
@@ -105,8 +122,8 @@ def _phrases(
         begin = end = 0
         for word in [*reader.words(text), ""]:
             start = text.find(word, end) if word else len(text)
-            terms = reader.terms(word) if word else []
-            number = numbers.get(terms[0], -1) if len(terms) == 1 else -1
+            numbers = numbers_of(word) if word else ()
+            number = numbers[0] if len(numbers) == 1 else -1
             adjoins = bool(run) and not re.search(r"\S", text[end:start])
             if run and not (adjoins and number in chosen):
                 if 1 < len(run) <= LONGEST_PHRASE:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import ConfigError, InputError, InputTypeError
+from seqloom.extract.arrangement import arranged
+from seqloom.extract.characters import CJK, ODD, Codes, codes_of
 from seqloom.extract.config import ReadingConfig
-from seqloom.extract.terms import WORD, Terms
-from seqloom.extract.units import Unit, split_units
-from seqloom.extract.word_table import apart, numbered
+from seqloom.extract.terms import WORD, Numbers, Offsets, Terms
+from seqloom.extract.units import UnitTable, unit_table
 from seqloom.text.scripts import has_cjk
 from seqloom.text.words import Segmenter, WordTokenizer
 
@@ -27,34 +29,55 @@ class Document:
 
     Args:
         texts: The texts as they were given.
-        units: The sentences to choose from, in order.
+        units: The sentences to choose from, in order: where in its text each begins and ends, and
+            whether it is a heading (n, 3).
         sources: For each of them, which of the texts it stands in.
         ids: The terms of all sentences, one after the other, as numbers (N,).
         offsets: Where in `ids` each sentence begins, and the end (n + 1,).
-        terms: The terms by their numbers; those of headings come last.
+        vocab_size: How many different terms there are; the numbers of those of headings come last.
         headings: The numbers of the terms of headings.
+        find_terms: Lists the terms by their numbers.
     """
 
     texts: tuple[str, ...]
-    units: list[Unit]
+    units: UnitTable
     sources: list[int]
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
-    terms: list[str]
-    headings: frozenset[int] = field(default_factory=frozenset)
+    vocab_size: int
+    headings: frozenset[int]
+    find_terms: Callable[[], list[str]]
 
     def __len__(self) -> int:
         return len(self.units)
 
+    def span(self, index: int) -> tuple[int, int]:
+        """Where in its text a sentence begins and ends."""
+        start, end, _ = self.units[index].tolist()
+        return start, end
+
     def text(self, index: int) -> str:
         """The text of a sentence."""
-        unit = self.units[index]
-        return self.texts[self.sources[index]][unit.start : unit.end]
+        start, end = self.span(index)
+        return self.texts[self.sources[index]][start:end]
+
+    @cached_property
+    def terms(self) -> list[str]:
+        """The terms by their numbers."""
+        return self.find_terms()
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """How many terms each sentence has, repeated ones counted as often (n,)."""
         return np.diff(self.offsets)
+
+
+class _Part(NamedTuple):
+    """One text read: its units, their words as numbers of terms, where each unit begins there."""
+
+    units: UnitTable
+    ids: Numbers
+    offsets: Offsets
 
 
 class Reader:
@@ -98,46 +121,33 @@ class Reader:
         if self._terms.is_full:
             self._terms = Terms(self.config)
         terms = self._terms
-        units: list[Unit] = []
-        sources: list[int] = []
-        ids: list[NDArray[np.int32]] = []
-        offsets, total = [np.zeros(1, np.int64)], 0
-        for source, text in enumerate(given):
-            check_text(text)
-            found, language = split_units(text, self.config.language)
-            numbers, ends = self._numbers(terms, text, found, language)
-            units += found
-            sources += [source] * len(found)
-            ids.append(numbers)
-            offsets.append(ends[1:] + total)
-            total += len(numbers)
-        if not units:
+        parts = [self._read(text, terms) for text in given]
+        counts = [len(part.units) for part in parts]
+        if not any(counts):
             raise InputError(f"a text must hold a sentence to choose from, got {_shown(given)}")
-        left_out = np.array([unit.is_heading and not self.config.headings for unit in units])
-        if left_out.all():  # nothing but short lines: they are all there is
-            left_out[:] = False
-        arranged, begins = apart(np.concatenate(ids), np.concatenate(offsets), left_out)
-        own, kinds = numbered(arranged)
-        if left_out.any():
-            kept = np.flatnonzero(~left_out).tolist()
-            units, sources = [units[i] for i in kept], [sources[i] for i in kept]
+        units, ids, offsets = parts[0] if len(parts) == 1 else _chained(parts)
+        own, begins, kinds, kept = arranged(ids, offsets, units, self.config.headings)
+        sources = [0] * len(kept)
+        if len(parts) > 1:
+            sources = np.repeat(np.arange(len(parts)), counts)[kept].tolist()
         return Document(
             texts=given,
-            units=units,
+            units=units[kept],
             sources=sources,
             ids=own[: begins[-1]],
             offsets=begins,
-            terms=[terms.names[kind] for kind in kinds.tolist()],
+            vocab_size=len(kinds),
             headings=frozenset(own[begins[-1] :].tolist()),
+            find_terms=lambda: terms.names(kinds.tolist()),
         )
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order: of a query, say."""
         check_text(text)
-        language = "zh" if self.config.language == "zh" or has_cjk(text) else "en"
-        terms = self._terms
-        ids, _ = self._numbers(terms, text, [Unit(0, len(text), False)], language)
-        return [terms.names[number] for number in ids.tolist()]
+        codes, classes = codes_of(text)
+        whole = np.array([[0, len(text), 0]])
+        ids, _ = self._numbers(self._terms, text, codes, classes, whole)
+        return self._terms.names(ids.tolist())
 
     def words(self, text: str) -> list[str]:
         """The words of a text that are no punctuation, as they stand in it."""
@@ -145,24 +155,26 @@ class Reader:
             return [word for word in self._chinese.words(text) if WORD.search(word)]
         return WORD.findall(text)
 
-    def _numbers(
-        self, terms: Terms, text: str, units: Sequence[Unit], language: str
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The terms of sentences as numbers, and where each begins, with the end."""
-        found = None if self.tagger else terms.of_text(text, units)
-        if found is None:
-            found = terms.of_words(list(self._words_of(text, units, language)))
-        return found
+    def _read(self, text: str, terms: Terms) -> _Part:
+        """Read one text."""
+        check_text(text)
+        codes, classes = codes_of(text)
+        units, _ = unit_table(text, codes, classes, self.config.language)
+        return _Part(units, *self._numbers(terms, text, codes, classes, units))
 
-    def _words_of(self, text: str, units: Sequence[Unit], language: str) -> Iterable[list[str]]:
-        some_chinese = language == "zh" or has_cjk(text)
-        for start, end, _ in units:
-            if self.tagger is not None:
-                yield self._tagged(text[start:end], self.tagger)
-            elif some_chinese and has_cjk(piece := text[start:end]):
-                yield self._chinese.words(piece)
-            else:
-                yield WORD.findall(text, start, end)
+    def _numbers(
+        self, terms: Terms, text: str, codes: Codes, classes: int, units: UnitTable
+    ) -> tuple[Numbers, Offsets]:
+        """The words of units as numbers of terms, and where each unit begins, with the end."""
+        if self.tagger is not None or classes & (CJK | ODD):
+            return terms.of_words([self._words_of(text[a:b]) for a, b, _ in units.tolist()])
+        return terms.of_text(codes, units)
+
+    def _words_of(self, piece: str) -> list[str]:
+        """The words of a sentence that terms are made of."""
+        if self.tagger is not None:
+            return self._tagged(piece, self.tagger)
+        return self._chinese.words(piece) if has_cjk(piece) else WORD.findall(piece)
 
     def _tagged(self, piece: str, tagger: Tagger) -> list[str]:
         words = (self._chinese if has_cjk(piece) else self._english).words(piece)
@@ -173,6 +185,19 @@ class Reader:
             )
         pairs = zip(words, tags, strict=True)
         return [word for word, tag in pairs if tag.startswith(self.config.keep_tags)]
+
+
+def _chained(parts: Sequence[_Part]) -> _Part:
+    """Several texts read, as if they were one."""
+    offsets, total = [np.zeros(1, np.int64)], 0
+    for part in parts:
+        offsets.append(part.offsets[1:] + total)
+        total += len(part.ids)
+    return _Part(
+        np.concatenate([part.units for part in parts]),
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate(offsets),
+    )
 
 
 def check_text(text: object) -> None:

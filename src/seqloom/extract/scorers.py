@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.extract import loops
+from seqloom.extract import loops, walks
 from seqloom.extract.config import (
     FeaturesConfig,
     LeadConfig,
@@ -105,10 +105,10 @@ class TextRank:
         c = self.config
         found: Floats
         if c.weighted and c.threshold == 0:
-            found, _ = loops.textrank_walk(
+            found, _ = walks.textrank_walk(
                 document.ids,
                 document.offsets,
-                len(document.terms),
+                document.vocab_size,
                 c.damping,
                 c.tolerance,
                 c.max_steps,
@@ -116,7 +116,7 @@ class TextRank:
             return found
         table = TermTable(document)
         graph = self.graph(table)
-        found, _ = loops.walk(*graph, c.damping, c.tolerance, c.max_steps)
+        found, _ = walks.walk(*graph, c.damping, c.tolerance, c.max_steps)
         return found
 
     def graph(self, table: TermTable) -> Any:
@@ -166,18 +166,18 @@ class LexRank:
         table = TermTable(document, self.idf)
         found: Floats
         if c.threshold is None:
-            found, _ = loops.cosine_walk(
+            found, _ = walks.cosine_walk(
                 table.rows,
                 table.terms,
                 table.vectors,
-                len(document.terms),
+                document.vocab_size,
                 c.damping,
                 c.tolerance,
                 c.max_steps,
             )
             return found
         graph = self.graph(table)
-        found, _ = loops.walk(*graph, c.damping, c.tolerance, c.max_steps)
+        found, _ = walks.walk(*graph, c.damping, c.tolerance, c.max_steps)
         return found
 
     def graph(self, table: TermTable) -> Any:

@@ -2,48 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.compiled import compiled
-
-_STEP_2 = {
-    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
-    "abli": "able", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize",
-    "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive", "fulness": "ful",
-    "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
-}  # fmt: skip
-_STEP_3 = {
-    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
-}  # fmt: skip
-_STEP_4 = dict.fromkeys(
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), ""
-)
-
-
-def stem(word: str) -> str:
-    """Take the endings off an English word in small letters.
-
-    Paper: Porter (1980), "An algorithm for suffix stripping", Program 14(3), steps 1a to 5b.
-
-    Examples:
-        >>> [stem(word) for word in ("relational", "hopping", "flies", "generalizations")]
-        ['relat', 'hop', 'fli', 'gener']
-    """
-    return stem_all([word])[0]
-
-
-def stem_all(words: Sequence[str]) -> list[str]:
-    """The stems of words in small ASCII letters, all at once."""
-    if not words:
-        return []
-    data = np.frombuffer("\n".join(words).encode() + b"\n", np.uint8)
-    out = np.empty(len(data) + len(words), np.uint8)  # a stem may be a letter longer
-    size = _stem_all(data, out, *_TABLES)
-    return out[: size - 1].tobytes().decode().split("\n")
 
 
 def _table(endings: Mapping[str, str]) -> NDArray[np.uint8]:
@@ -57,9 +21,35 @@ def _table(endings: Mapping[str, str]) -> NDArray[np.uint8]:
     return table
 
 
+_STEP_2 = _table({
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
+    "abli": "able", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize",
+    "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive", "fulness": "ful",
+    "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+})  # fmt: skip
+_STEP_3 = _table({
+    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
+})  # fmt: skip
+_STEP_4 = _table(
+    dict.fromkeys(
+        "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), ""
+    )
+)
 A, B, D, E, G, I, L, N, O, S, T, W, X, Y, Z = b"abdegilnostwxyz"  # noqa: E741
 _IS_VOWEL = np.array([chr(code) in "aeiou" for code in range(256)])
-_TABLES: tuple[Any, ...] = (_table(_STEP_2), _table(_STEP_3), _table(_STEP_4))
+
+
+def stem(word: str) -> str:
+    """Take the endings off an English word in small letters.
+
+    Paper: Porter (1980), "An algorithm for suffix stripping", Program 14(3), steps 1a to 5b.
+
+    Examples:
+        >>> [stem(word) for word in ("relational", "hopping", "flies", "generalizations")]
+        ['relat', 'hop', 'fli', 'gener']
+    """
+    codes = np.array([*word.encode("ascii"), 0], np.uint32)
+    return "".join(map(chr, codes[: stem_codes(codes, len(word))].tolist()))
 
 
 @compiled
@@ -179,35 +169,23 @@ def _step_5(w, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stem_all(data, out, step_2, step_3, step_4):  # type: ignore[no-untyped-def]
-    """Stem the words of lines; how much was written."""
-    at, begin = 0, 0
-    for end in range(len(data)):
-        if data[end] != 10:
-            continue
-        n = end - begin
-        w = out[at:]
-        w[:n] = data[begin:end]
-        if n > 2:
-            n = _step_1b(w, _step_1a(w, n))
-            if w[n - 1] == Y and _has_vowel(w, n - 1):
-                w[n - 1] = I
-            k = _find_ending(w, n, step_2)
-            if k >= 0 and _measure(w, n - int(step_2[k, 0])) > 0:
-                n = _replaced(w, n, step_2, k)
-            k = _find_ending(w, n, step_3)
-            if k >= 0 and _measure(w, n - int(step_3[k, 0])) > 0:
-                n = _replaced(w, n, step_3, k)
-            k = _find_ending(w, n, step_4)
-            if k >= 0:
-                size = n - int(step_4[k, 0])
-                is_ion = w[size] == 105 and w[size + 1] == 111  # after s or t alone
-                if _measure(w, size) > 1 and (
-                    not is_ion or w[size - 1] == 115 or w[size - 1] == 116
-                ):
-                    n = size
-            n = _step_5(w, n)
-        w[n] = 10
-        at += n + 1
-        begin = end + 1
-    return at
+def stem_codes(w, n):  # type: ignore[no-untyped-def]
+    """Stem the n codes that `w` begins with in their place; one more may be needed. The length."""
+    if n <= 2:
+        return n
+    n = _step_1b(w, _step_1a(w, n))
+    if w[n - 1] == Y and _has_vowel(w, n - 1):
+        w[n - 1] = I
+    k = _find_ending(w, n, _STEP_2)
+    if k >= 0 and _measure(w, n - int(_STEP_2[k, 0])) > 0:
+        n = _replaced(w, n, _STEP_2, k)
+    k = _find_ending(w, n, _STEP_3)
+    if k >= 0 and _measure(w, n - int(_STEP_3[k, 0])) > 0:
+        n = _replaced(w, n, _STEP_3, k)
+    k = _find_ending(w, n, _STEP_4)
+    if k >= 0:
+        size = n - int(_STEP_4[k, 0])
+        is_ion = w[size] == I and w[size + 1] == O  # after s or t alone
+        if _measure(w, size) > 1 and (not is_ion or w[size - 1] == S or w[size - 1] == T):
+            n = size
+    return _step_5(w, n)

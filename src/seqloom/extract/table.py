@@ -34,7 +34,7 @@ class TermTable:
         self.document = document
         self._idf = idf
         self.rows, self.terms, self.counts, self.frequency = loops.distinct_terms(
-            document.ids, document.offsets, len(document.terms)
+            document.ids, document.offsets, document.vocab_size
         )
 
     @cached_property

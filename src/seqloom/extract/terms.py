@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.extract.characters import CLASSES, SMALL, Codes, codes_of
 from seqloom.extract.config import ReadingConfig
-from seqloom.extract.stemming import stem, stem_all
 from seqloom.extract.stop_words import CHINESE, ENGLISH
-from seqloom.extract.units import Unit
-from seqloom.extract.word_table import WordTable
+from seqloom.extract.units import UnitTable
+from seqloom.extract.word_table import WordTable, find_words, leave_out, number_words
 
 MOST_KEPT = 500_000  # words whose terms are remembered
 WORD = re.compile(r"[^\W_]+")
-_LETTER = re.compile(r"[^\W\d_]")
-_FOREIGN = re.compile(r"[^\W\x00-\x7f]")
-# Of text whose letters are ASCII: they in lower case and digits stay, all else becomes a blank.
-_PLAIN = "".join(
-    chr(i).lower() if chr(i) in string.ascii_letters + string.digits else " " for i in range(256)
-).encode("ascii")
 
 Numbers = NDArray[np.int32]
 Offsets = NDArray[np.int64]
@@ -35,77 +28,64 @@ class Terms:
 
     Args:
         config: The settings.
-
-    Attributes:
-        names: The terms by their numbers.
     """
 
     def __init__(self, config: ReadingConfig) -> None:
-        self._digits, self._stem = config.numbers, config.stem
-        self._left_out = frozenset(config.more_stop_words) | (
-            ENGLISH | CHINESE if config.stop_words else frozenset()
-        )
+        self._options = config.numbers, config.stem
         self._lock = Lock()
-        self.names: list[str] = []
-        self._number_of: dict[str, int] = {"": -1}
-        self._words: dict[str, int] = {}  # -1 for a word that is no term
+        self._names: list[str] = []
+        self._words: dict[str, int] = {}  # of `of_words`
         self._table = WordTable()
+        left_out = {*config.more_stop_words, *(ENGLISH | CHINESE if config.stop_words else ())}
+        codes, spans = _joined(left_out)
+        while not leave_out(codes, spans, self._table.arrays):
+            self._table.grow()
 
     @property
     def is_full(self) -> bool:
         """Whether so many words were met that it is time to begin anew."""
-        return len(self._words) + self._table.count > MOST_KEPT
+        return len(self._words) + int(self._table.used[0]) > MOST_KEPT
 
-    def of_text(self, text: str, units: Sequence[Unit]) -> tuple[Numbers, Offsets] | None:
-        """The terms of pieces of a text, one after the other, and where each begins, with the end.
-
-        None if a letter is not ASCII: such a text has to be cut into words first.
-        """
-        if not text.isascii() and _FOREIGN.search(text) is not None:
-            return None
-        plain = text.encode("ascii", "replace").translate(_PLAIN)
-        spans = np.array([unit[:2] for unit in units], np.int64).reshape(-1, 2)
+    def names(self, numbers: Iterable[int]) -> list[str]:
+        """The terms of these numbers, negative ones left out."""
         with self._lock:
-            ids, offsets, unknown = self._table.find(plain, spans)
-            if unknown:
-                new = list(dict.fromkeys(unknown))
-                numbers = self._learn([word.decode("ascii") for word in new])
-                self._table.add(new, numbers)
-                ids, offsets, _ = self._table.find(plain, spans)
-        return ids, offsets
+            self._names += self._table.terms_from(len(self._names))
+            return [self._names[number] for number in numbers if number >= 0]
+
+    def of_text(self, codes: Codes, units: UnitTable) -> tuple[Numbers, Offsets]:
+        """The terms of the words of units, one after the other, and where each unit begins.
+
+        A word that is no term has a negative number. No character may be of class `ODD`.
+        """
+        words, offsets = find_words(codes, units, CLASSES)
+        with self._lock:
+            return self._numbers(codes, words), offsets
 
     def of_words(self, sentences: Sequence[Sequence[str]]) -> tuple[Numbers, Offsets]:
         """The same of sentences that are cut into words."""
         with self._lock:
             new = list(set(chain.from_iterable(sentences)).difference(self._words))
-            self._words.update(zip(new, self._learn(new), strict=True))
+            numbers = self._numbers(*_joined(word.lower() for word in new))
+            self._words.update(zip(new, numbers.tolist(), strict=True))
             number = self._words.__getitem__
-            found = [[n for n in map(number, some) if n >= 0] for some in sentences]
-        flat = np.fromiter(chain.from_iterable(found), np.int32)
-        return flat, np.cumsum([0, *map(len, found)], dtype=np.int64)
+            found = np.fromiter(map(number, chain.from_iterable(sentences)), np.int32)
+        return found, np.cumsum([0, *map(len, sentences)], dtype=np.int64)
 
-    def _learn(self, words: Sequence[str]) -> list[int]:
-        """The numbers of the terms of words; most are stemmed all at once."""
-        lowered = [word.lower() for word in words]
-        plain = {word for word in lowered if len(word) > 1 and word.isascii() and word.isalpha()}
-        listed = list(plain - self._left_out)
-        forms = dict(zip(listed, stem_all(listed) if self._stem else listed, strict=True))
-        return [self._number(forms[w] if w in forms else self._form(w)) for w in lowered]
+    def _numbers(self, codes: Codes, words: NDArray[np.int64]) -> Numbers:
+        """The numbers of the terms of words, which are learned if need be."""
+        while True:
+            numbers: Numbers
+            numbers, done = number_words(
+                codes, words, CLASSES, SMALL, self._table.arrays, *self._options
+            )
+            if done:
+                return numbers
+            self._table.grow()
 
-    def _number(self, term: str) -> int:
-        number = self._number_of.get(term)
-        if number is None:
-            number = self._number_of[term] = len(self.names)
-            self.names.append(term)
-        return number
 
-    def _form(self, word: str) -> str:
-        if word in self._left_out or WORD.search(word) is None:  # stop word, punctuation
-            return ""
-        if _LETTER.search(word) is None:
-            return word if self._digits else ""
-        if word.isascii():
-            if len(word) == 1:
-                return ""
-            return stem(word) if self._stem else word
-        return word
+def _joined(words: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
+    """Words one after the other, and where each is."""
+    listed = list(words)
+    codes, _ = codes_of("".join(listed))
+    ends = np.cumsum([0, *map(len, listed)])
+    return codes, np.stack([ends[:-1], ends[1:]], axis=1)

@@ -1,166 +1,197 @@
-"""A table of words for compiled code: bytes to numbers, exact."""
+"""The words of a text as numbers of terms, looked up and learned in compiled code."""
+
+# ruff: noqa: PLR0917
+# Compiled loops take columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from seqloom.compiled import compiled
+from seqloom.compiled import compiled, inner
+from seqloom.extract.characters import LETTER, WORD, text_of
+from seqloom.extract.stemming import stem_codes
 
-BLANK = 32
-EMPTY = -2  # the number of a place without a word
+NO_TERM = -1  # the number of a word that is left out
+EMPTY = -2  # of a place without a word
+NO_ROOM = -3
+FIRST_HASH, FACTOR = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a
 
 
 class WordTable:
-    """Numbers by the words of plain text, which is letters, digits and blanks in ASCII.
+    """The number of each word's term, and the terms, exact.
+
+    Words and terms are in one table by their hashes. Their code points stand one after the other in
+    a pool; those of a term have a 0 before them, which no word holds.
 
     Args:
         size: Places to begin with, a power of 2.
     """
 
     def __init__(self, size: int = 1 << 13) -> None:
-        self.count = self._used = 0
-        self._pool = np.empty(8 * size, np.uint8)
+        self.used = np.zeros(3, np.int64)  # of places, of the pool, and terms
+        self.pool = np.empty(8 * size, np.uint32)
+        self.terms = np.empty((size, 2), np.int64)  # where in the pool each is
         self._make(size)
 
     def _make(self, size: int) -> None:
-        self._places = (
-            np.empty(size, np.uint64),  # hashes
-            np.empty((size, 2), np.int64),  # where in the pool a word is
-            np.full(size, EMPTY, np.int32),  # numbers
-        )
+        self._hashes = np.empty(size, np.uint64)
+        self._spans = np.empty((size, 2), np.int64)  # where in the pool a word is
+        self._numbers = np.full(size, EMPTY, np.int32)
 
-    def find(
-        self, plain: bytes, spans: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], list[bytes]]:
-        """The numbers of the words of pieces of a text, one after the other, without negative ones.
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What compiled code needs of it."""
+        return self.used, self.pool, self.terms, self._hashes, self._spans, self._numbers
 
-        And where each piece begins among them, with the end, and the words that are not here.
-        """
-        text = np.frombuffer(plain, np.uint8)
-        ids, offsets, unknown = _find(text, spans, self._pool, self._places)
-        return ids, offsets, [plain[a:b] for a, b in unknown.tolist()]
+    def terms_from(self, first: int) -> list[str]:
+        """The terms of number `first` and above."""
+        return [text_of(self.pool[a:b]) for a, b in self.terms[first : self.used[2]].tolist()]
 
-    def add(self, words: Sequence[bytes], numbers: Sequence[int]) -> None:
-        """Add words that are not here."""
-        while 2 * (self.count + len(words)) > len(self._places[0]):
-            _, spans, old = self._places
-            kept = old != EMPTY
-            self._make(2 * len(old))
-            _insert(self._pool, spans[kept], old[kept], self._places)
-        data = b"".join(words)
-        while self._used + len(data) > len(self._pool):
-            self._pool = np.concatenate([self._pool, np.empty_like(self._pool)])
-        self._pool[self._used : self._used + len(data)] = np.frombuffer(data, np.uint8)
-        spans = np.empty((len(words), 2), np.int64)
-        np.cumsum([len(word) for word in words], out=spans[:, 1])
-        spans[0, 0], spans[1:, 0] = 0, spans[:-1, 1]
-        _insert(self._pool, spans + self._used, np.array(numbers, np.int32), self._places)
-        self.count, self._used = self.count + len(words), self._used + len(data)
+    def grow(self) -> None:
+        """Make twice the room."""
+        spans, numbers = self._spans, self._numbers
+        self.pool = np.concatenate([self.pool, np.empty_like(self.pool)])
+        self.terms = np.concatenate([self.terms, np.empty_like(self.terms)])
+        self._make(2 * len(numbers))
+        _move(spans, numbers, self.arrays)
 
 
-@compiled
-def _hash(data, begin, end):  # type: ignore[no-untyped-def]
-    """FNV-1a."""
-    h = np.uint64(14695981039346656037)
+@inner
+def _find(begin, end, table):  # type: ignore[no-untyped-def]
+    """The hash of what the pool holds from `begin` to `end`, and its place, or the one for it."""
+    _, pool, _, hashes, spans, numbers = table
+    h = FIRST_HASH
     for i in range(begin, end):
-        h = (h ^ np.uint64(data[i])) * np.uint64(1099511628211)
-    return h ^ (h >> np.uint64(32))
-
-
-@compiled
-def _find(text, pieces, pool, places):  # type: ignore[no-untyped-def]
-    hashes, spans, numbers = places
-    most = len(text) // 2 + len(pieces) + 1
-    ids = np.empty(most, np.int32)
-    unknown = np.empty((most, 2), np.int64)
-    offsets = np.zeros(len(pieces) + 1, np.int64)
+        h = (h ^ np.uint64(pool[i])) * FACTOR
+    h ^= h >> np.uint64(32)
     last = np.uint64(len(hashes) - 1)
-    found, missed = 0, 0
-    for piece in range(len(pieces)):
-        i, end = pieces[piece, 0], pieces[piece, 1]
-        while i < end:
-            if text[i] == BLANK:
-                i += 1
-                continue
-            begin = i
-            while i < end and text[i] != BLANK:
-                i += 1
-            h = _hash(text, begin, i)
-            slot = np.int64(h & last)
-            number = np.int32(EMPTY)
-            while numbers[slot] != EMPTY:
-                first = spans[slot, 0]
-                if hashes[slot] == h and spans[slot, 1] - first == i - begin:
-                    k = 0
-                    while begin + k < i and pool[first + k] == text[begin + k]:
-                        k += 1
-                    if begin + k == i:
-                        number = numbers[slot]
-                        break
-                slot = np.int64(np.uint64(slot + 1) & last)
-            if number >= 0:
-                ids[found] = number
-                found += 1
-            elif number == EMPTY:
-                unknown[missed, 0], unknown[missed, 1] = begin, i
-                missed += 1
-        offsets[piece + 1] = found
-    return ids[:found], offsets, unknown[:missed]
+    place = np.int64(h & last)
+    while numbers[place] != EMPTY:
+        first = spans[place, 0]
+        if hashes[place] == h and spans[place, 1] - first == end - begin:
+            k = 0
+            while begin + k < end and pool[first + k] == pool[begin + k]:
+                k += 1
+            if begin + k == end:
+                break
+        place = np.int64(np.uint64(place + 1) & last)
+    return h, place
+
+
+@inner
+def _take(place, h, begin, end, number, table):  # type: ignore[no-untyped-def]
+    """Put what the pool holds at its end, from `begin` to `end`, into an empty place."""
+    used, _, _, hashes, spans, numbers = table
+    hashes[place], spans[place, 0], spans[place, 1], numbers[place] = h, begin, end, number
+    used[0] += 1
+    used[1] = end
 
 
 @compiled
-def _insert(pool, new, given, places):  # type: ignore[no-untyped-def]
-    hashes, spans, numbers = places
-    last = np.uint64(len(hashes) - 1)
-    for w in range(len(new)):
-        h = _hash(pool, new[w, 0], new[w, 1])
-        slot = np.int64(h & last)
-        while numbers[slot] != EMPTY:
-            slot = np.int64(np.uint64(slot + 1) & last)
-        hashes[slot] = h
-        spans[slot, 0], spans[slot, 1] = new[w, 0], new[w, 1]
-        numbers[slot] = given[w]
+def _move(old_spans, old_numbers, table):  # type: ignore[no-untyped-def]
+    """Put what was in other places into those of a table, which are empty."""
+    _, _, _, hashes, spans, numbers = table
+    for i in range(len(old_numbers)):
+        if old_numbers[i] != EMPTY:
+            h, place = _find(old_spans[i, 0], old_spans[i, 1], table)
+            hashes[place], numbers[place] = h, old_numbers[i]
+            spans[place, 0], spans[place, 1] = old_spans[i, 0], old_spans[i, 1]
 
 
 @compiled
-def numbered(ids):  # type: ignore[no-untyped-def]
-    """Numbers in the order of their first occurrence, from 0 on, and what each stands for."""
-    size = 16
-    while size < 2 * len(ids):
-        size *= 2
-    place = np.full(size, -1, np.int32)
-    own = np.empty(len(ids), np.int32)
-    kinds = np.empty(len(ids), np.int32)
+def leave_out(codes, words, table):  # type: ignore[no-untyped-def]
+    """Let words, given by where they are in `codes`, be no terms; whether there was room."""
+    used, pool, _, hashes, _, numbers = table
+    for w in range(len(words)):
+        at, size = used[1], words[w, 1] - words[w, 0]
+        if 2 * (used[0] + 1) > len(hashes) or at + size > len(pool):
+            return False
+        for i in range(size):
+            pool[at + i] = codes[words[w, 0] + i]
+        h, place = _find(at, at + size, table)
+        if numbers[place] == EMPTY:
+            _take(place, h, at, at + size, NO_TERM, table)
+    return True
+
+
+@compiled
+def _learn(begin, end, of_letters, table, stems):  # type: ignore[no-untyped-def]
+    """The number of the term of a word that the pool holds; one of letters is stemmed."""
+    used, pool, terms, _, _, numbers = table
+    at, size = used[1], end - begin
+    pool[at] = 0
+    for i in range(size):
+        pool[at + 1 + i] = pool[begin + i]
+    if of_letters and stems:
+        size = stem_codes(pool[at + 1 :], size)
+    h, place = _find(at, at + 1 + size, table)
+    if numbers[place] == EMPTY:
+        terms[used[2], 0], terms[used[2], 1] = at + 1, at + 1 + size
+        _take(place, h, at, at + 1 + size, used[2], table)
+        used[2] += 1
+    return numbers[place]
+
+
+@inner
+def _number(codes, begin, end, classes, small, table, with_numbers, stems):  # type: ignore[no-untyped-def]
+    """The number of a word's term, learned if the word is new, or `NO_ROOM` for that.
+
+    A word without a letter is a term only `with_numbers`; one of a single ASCII letter never is.
+    """
+    used, pool, _, hashes, _, numbers = table
+    at, size = used[1], end - begin
+    if 2 * (used[0] + 2) > len(hashes) or at + 2 * size + 2 > len(pool):
+        return NO_ROOM
+    for i in range(size):
+        pool[at + i] = small[codes[begin + i]]
+    h, place = _find(at, at + size, table)
+    if numbers[place] == EMPTY:
+        has, is_ascii = 0, True
+        for i in range(size):
+            has |= classes[codes[begin + i]]
+            is_ascii &= pool[at + i] < 128
+        _take(place, h, at, at + size, NO_TERM, table)
+        if has & LETTER:
+            if size > 1 or not is_ascii:
+                numbers[place] = _learn(at, at + size, is_ascii, table, stems)
+        elif has & WORD and with_numbers:
+            numbers[place] = _learn(at, at + size, False, table, stems)
+    return numbers[place]
+
+
+@compiled
+def number_words(codes, words, classes, small, table, with_numbers, stems):  # type: ignore[no-untyped-def]
+    """The number of each word's term, and whether there was room for all.
+
+    Words are given by where they are in `codes`.
+    """
+    found = np.empty(len(words), np.int32)
+    for w in range(len(words)):
+        found[w] = _number(
+            codes, words[w, 0], words[w, 1], classes, small, table, with_numbers, stems
+        )
+        if found[w] == NO_ROOM:
+            return found, False
+    return found, True
+
+
+@compiled
+def find_words(codes, units, classes):  # type: ignore[no-untyped-def]
+    """Where the words of units are, runs of letters and numbers, and where each unit begins."""
+    words = np.empty(((len(codes) + len(units)) // 2 + 1, 2), np.int64)
+    offsets = np.zeros(len(units) + 1, np.int64)
     count = 0
-    for i in range(len(ids)):
-        slot = (np.int64(ids[i]) * 40503) & (size - 1)
-        while place[slot] >= 0 and kinds[place[slot]] != ids[i]:
-            slot = (slot + 1) & (size - 1)
-        if place[slot] < 0:
-            place[slot] = count
-            kinds[count] = ids[i]
-            count += 1
-        own[i] = place[slot]
-    return own, kinds[:count]
-
-
-@compiled
-def apart(ids, offsets, is_heading):  # type: ignore[no-untyped-def]
-    """The numbers of sentences, those of headings after them, and where each sentence begins."""
-    n = len(offsets) - 1
-    found = np.empty(len(ids), np.int32)
-    ends = np.zeros(n + 1, np.int64)
-    at, sentences = 0, 0
-    for of_headings in (False, True):
-        for i in range(n):
-            if is_heading[i] == of_headings:
-                for k in range(offsets[i], offsets[i + 1]):
-                    found[at] = ids[k]
-                    at += 1
-                if not of_headings:
-                    sentences += 1
-                    ends[sentences] = at
-    return found, ends[: sentences + 1]
+    for unit in range(len(units)):
+        i, end = units[unit, 0], units[unit, 1]
+        while i < end:
+            begin = i
+            while i < end and classes[codes[i]] & WORD:
+                i += 1
+            if i > begin:
+                words[count, 0], words[count, 1] = begin, i
+                count += 1
+            i += 1
+        offsets[unit + 1] = count
+    return words[:count], offsets

@@ -264,10 +264,11 @@ class Summarizer(Estimator):
 
         sentences = []
         for i in chosen:
-            unit, source = document.units[i], document.sources[i]
-            text = document.texts[source][unit.start : unit.end]
+            start, end = document.span(i)
+            source = document.sources[i]
+            text = document.texts[source][start:end]
             sentences.append(
-                ChosenSentence(text, unit.start, unit.end, i, source, float(scores[i]), features)
+                ChosenSentence(text, start, end, i, source, float(scores[i]), features)
             )
         return Summary(tuple(sentences), len(document), document.texts)
 

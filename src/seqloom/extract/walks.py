@@ -1,0 +1,223 @@
+"""The compiled random walks of extractive summarizers. `reference` says the same without tricks.
+
+A document comes as for `loops`.
+"""
+
+# ruff: noqa: PLR0912, PLR0917
+# Compiled loops take columns.
+
+from __future__ import annotations
+
+import numpy as np
+
+from seqloom.compiled import compiled
+from seqloom.extract.loops import distinct_terms, sentences_of_terms
+
+
+@compiled
+def walk(rows, columns, weights, damping, tolerance, steps):  # type: ignore[no-untyped-def]
+    """The scores of the nodes of a graph whose edges are listed, and the steps it took.
+
+    Without weights every edge is 1.
+    """
+    n = len(rows) - 1
+    weighted = len(weights) > 0
+    total = np.zeros(n)
+    for i in range(n):
+        if weighted:
+            for k in range(rows[i], rows[i + 1]):
+                total[i] += weights[k]
+        else:
+            total[i] = rows[i + 1] - rows[i]
+    score = np.ones(n)
+    share = np.empty(n)
+    step = 0
+    while step < steps:
+        step += 1
+        for i in range(n):
+            share[i] = score[i] / total[i] if total[i] > 0 else 0.0
+        change = 0.0
+        for i in range(n):
+            s = 0.0
+            if weighted:
+                for k in range(rows[i], rows[i + 1]):
+                    s += weights[k] * share[columns[k]]
+            else:
+                for k in range(rows[i], rows[i + 1]):
+                    s += share[columns[k]]
+            s = (1.0 - damping) + damping * s
+            change += abs(s - score[i])
+            score[i] = s
+        if change <= tolerance * n:
+            break
+    return score, step
+
+
+@compiled
+def _length_groups(offsets):  # type: ignore[no-untyped-def]
+    """The group of each sentence by its length, and the norm 1 / (log + log) of two groups.
+
+    A sentence without terms is in group -1; two of one term each have the norm 0.
+    """
+    n = len(offsets) - 1
+    longest = 0
+    for i in range(n):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    group_of = np.full(longest + 1, -1, np.int64)
+    for i in range(n):
+        group_of[offsets[i + 1] - offsets[i]] = 0
+    group_of[0] = -1
+    count = 0
+    logs = np.empty(longest + 1)
+    for length in range(1, longest + 1):
+        if group_of[length] == 0:
+            logs[count] = np.log(length)
+            group_of[length] = count
+            count += 1
+    norm = np.zeros((count, count))
+    for a in range(count):
+        for b in range(count):
+            if logs[a] + logs[b] > 0:
+                norm[a, b] = 1.0 / (logs[a] + logs[b])
+    groups = np.empty(n, np.int64)
+    for i in range(n):
+        groups[i] = group_of[offsets[i + 1] - offsets[i]]
+    return groups, norm
+
+
+@compiled
+def _cells(rows, terms, frequency, groups):  # type: ignore[no-untyped-def]
+    """The cells of each sentence, row by row, the group of each cell, and where each term begins.
+
+    A cell is a term and a group of sentences that have it. A term of one sentence alone joins
+    nothing and has none.
+    """
+    starts, entries, sentences = sentences_of_terms(rows, terms, frequency)
+    cell_of = np.full(len(terms), -1, np.int64)
+    cell_groups = np.empty(len(terms), np.int64)
+    term_starts = np.zeros(len(frequency) + 1, np.int64)
+    seen = np.full(len(groups), -1, np.int64)
+    count, joining = 0, 0
+    for t in range(len(frequency)):
+        if frequency[t] < 2:
+            continue
+        begin = count
+        for k in range(starts[t], starts[t + 1]):
+            group = groups[sentences[k]]
+            if seen[group] < begin:
+                seen[group] = count
+                cell_groups[count] = group
+                count += 1
+            cell_of[entries[k]] = seen[group]
+        joining += 1
+        term_starts[joining] = count
+    cell_rows = np.zeros(len(rows), np.int64)
+    cells = np.empty(len(terms), np.int64)
+    at = 0
+    for i in range(len(groups)):
+        for k in range(rows[i], rows[i + 1]):
+            if cell_of[k] >= 0:
+                cells[at] = cell_of[k]
+                at += 1
+        cell_rows[i + 1] = at
+    return cell_rows, cells, cell_groups[:count], term_starts[: joining + 1]
+
+
+@compiled
+def textrank_walk(ids, offsets, size, damping, tolerance, steps):  # type: ignore[no-untyped-def]
+    """Weighted TextRank over all pairs of sentences, without listing the pairs.
+
+    An edge is the number of common terms over a norm that depends on the two lengths alone. So for
+    each term the shares of the sentences that have it are added up by length, each length collects
+    from all others by their norm, and hands the sum back to its sentences. A step costs what the
+    text is long, and, for a term, the square of how many different lengths its sentences have.
+    """
+    n = len(offsets) - 1
+    rows, terms, _, frequency = distinct_terms(ids, offsets, size)
+    groups, norm = _length_groups(offsets)
+    rows, cells, cell_groups, term_starts = _cells(rows, terms, frequency, groups)
+    own = np.zeros(n)  # what a sentence would hand to itself
+    for i in range(n):
+        if rows[i + 1] > rows[i]:
+            own[i] = (rows[i + 1] - rows[i]) * norm[groups[i], groups[i]]
+    held = np.empty(len(cell_groups))
+    handed = np.empty(len(cell_groups))
+    share = np.ones(n)
+    received = np.empty(n)
+    total = np.zeros(n)
+    score = np.ones(n)
+    step = -1  # the first round adds up the edges of each sentence
+    while step < steps:
+        held[:] = 0.0
+        for i in range(n):
+            for k in range(rows[i], rows[i + 1]):
+                held[cells[k]] += share[i]
+        for t in range(len(term_starts) - 1):
+            for a in range(term_starts[t], term_starts[t + 1]):
+                s = 0.0
+                for b in range(term_starts[t], term_starts[t + 1]):
+                    s += norm[cell_groups[a], cell_groups[b]] * held[b]
+                handed[a] = s
+        for i in range(n):
+            s = 0.0
+            for k in range(rows[i], rows[i + 1]):
+                s += handed[cells[k]]
+            received[i] = s - own[i] * share[i]
+        step += 1
+        if step == 0:
+            for i in range(n):
+                # Less than rounding leaves of its own part is nothing.
+                total[i] = received[i] if received[i] > 1e-9 * own[i] else 0.0
+        else:
+            change = 0.0
+            for i in range(n):
+                s = 1.0 - damping
+                if total[i] > 0:
+                    s += damping * received[i]
+                change += abs(s - score[i])
+                score[i] = s
+            if change <= tolerance * n:
+                break
+        for i in range(n):
+            share[i] = score[i] / total[i] if total[i] > 0 else 0.0
+    return score, step
+
+
+@compiled
+def cosine_walk(rows, terms, values, size, damping, tolerance, steps):  # type: ignore[no-untyped-def]
+    """Continuous LexRank: every pair joined by its cosine, without listing the pairs.
+
+    `values` are the sentences as vectors of length 1, so the product with the matrix of cosines is
+    two products with them. A sentence without terms has no edge.
+    """
+    n = len(rows) - 1
+    sums = np.empty(size)
+    share = np.ones(n)
+    total = np.zeros(n)
+    score = np.ones(n)
+    received = np.empty(n)
+    step = -1
+    while step < steps:
+        sums[:] = 0.0
+        for i in range(n):
+            for k in range(rows[i], rows[i + 1]):
+                sums[terms[k]] += values[k] * share[i]
+        for i in range(n):
+            s = 0.0
+            for k in range(rows[i], rows[i + 1]):
+                s += values[k] * sums[terms[k]]
+            received[i] = s
+        step += 1
+        if step == 0:
+            total[:] = received
+        else:
+            change = 0.0
+            for i in range(n):
+                s = (1.0 - damping) + damping * received[i]
+                change += abs(s - score[i])
+                score[i] = s
+            if change <= tolerance * n:
+                break
+        for i in range(n):
+            share[i] = score[i] / total[i] if total[i] > 0 else 0.0
+    return score, step
