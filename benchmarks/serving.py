@@ -1,47 +1,48 @@
-"""`/v1/answer` under load: throughput with and without batches, overload, memory, a killed worker.
+"""`/v1/answer` under load: batches, throughput, overload, memory, killed processes.
 
-    python benchmarks/serving.py --minutes 10 > report.txt
+    python benchmarks/serving.py > benchmarks/results/DATE-serving.md
 
-One BiDAF of the paper's size, fitted for an epoch to 300 questions of SQuAD (its speed does not
-depend on how well it answers), asked 200 questions on passages of 100 to 160 words. Client and
-server are on one machine; the worker has one thread. Beside it, the same reader behind a plain
-FastAPI handler, in the same run.
+prints the whole report, in less than 15 minutes. The shipped `english-reader` (a BiDAF of the
+paper's size) is asked 200 questions on passages of 100 to 160 words. Client and server are on one
+machine; the worker has one thread. Beside it, the same reader behind a plain FastAPI handler, in
+the same run.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
-import re
+import platform
 import signal
-import socket
-import subprocess
-import sys
-import tempfile
+import statistics
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
 
-from seqloom.tasks.reader import Reader
+from seqloom.tasks.loading import load
 from serving_load import Client, Load
+from serving_processes import Running, Server
 
-QUESTIONS, CLIENTS = 200, 32
-
-
-def prepare(place: Path) -> Path:
-    """A reader to serve."""
-    if not place.exists():
-        from seqloom.data.datasets import open_dataset
-
-        train = list(itertools.islice(open_dataset("squad-v1.1", "train"), 300))
-        model = Reader("bidaf", valid_share=0, min_count=1, training={"epochs": 1, "device": "cpu"})
-        model.fit(train).save(place)
-    return place
+MODEL, QUESTIONS, CLIENTS = "english-reader", 200, 32
+PLAIN, ALONE, DEFAULT, PATIENT = (
+    "plain FastAPI",
+    "one at a time",
+    "the default",
+    "waits of up to 5 s",
+)
+WAITS = ("--max-wait", 5000)
+SERVERS = {
+    PLAIN: Server(is_plain=True),
+    ALONE: Server(("--max-batch", 1, *WAITS)),
+    DEFAULT: Server(),
+    PATIENT: Server(WAITS),
+}
+TITLE = """| | answers/s | p50, ms | p99, ms | refused | other | lost | wrong |
+|---|---|---|---|---|---|---|---|"""
+EACH = 2.5  # seconds from one kill to the next
 
 
 def questions() -> list[tuple[str, str]]:
@@ -56,112 +57,71 @@ def questions() -> list[tuple[str, str]]:
     return found
 
 
-@contextmanager
-def process(command: list[str], port: int, **environment: str) -> Iterator[int]:
-    """A server; its process id."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    running = subprocess.Popen(
-        command, env=env, stderr=subprocess.DEVNULL, cwd=Path(__file__).parent
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except ConnectionRefusedError:
-                if running.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit("a server did not start") from None
-                time.sleep(0.1)
-        yield running.pid
-    finally:
-        running.terminate()
-        running.wait(60)
+def load_average() -> str:
+    return f"{os.getloadavg()[0]:.2f}"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-@dataclass(frozen=True)
-class Server:
-    """What is served how.
-
-    Args:
-        clients: How many keep it busy.
-        options: Of `seqloom serve`.
-        is_plain: Whether it is the plain handler.
-    """
-
-    clients: int
-    options: tuple[object, ...]
-    is_plain: bool = False
-
-    @contextmanager
-    def running(self, place: Path) -> Iterator[tuple[int, int]]:
-        """Its port and its process id."""
-        port = free_port()
-        if self.is_plain:
-            own = ["uvicorn", "serving_peer:app", "--port", str(port), "--no-access-log"]
-        else:
-            served = ["seqloom", "serve", f"reader={place}", "--port", str(port)]
-            own = [*served, *map(str, self.options)]
-        with process([sys.executable, "-m", *own], port, READER=str(place)) as pid:
-            yield port, pid
-
-
-def family(pid: int) -> list[int]:
-    """A process and its children."""
-    found = [pid]
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def memory(pid: int) -> float:
-    """MiB a process and its children hold."""
-    pages = 0
-    for each in family(pid):
-        try:
-            pages += int(Path(f"/proc/{each}/statm").read_text().split()[1])
-        except OSError:
-            continue
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-
-
-def metric(port: int, name: str) -> float:
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        text = b"".join(iter(lambda: connection.recv(65536), b""))
-    found = re.search(rf"^{re.escape(name)} (\S+)$".encode(), text, re.MULTILINE)
-    return float(found[1]) if found else float("nan")
+def say(text: str = "") -> None:
+    print(text, flush=True)
 
 
 def show(what: str, load: Load) -> None:
-    print(
+    say(
         f"| {what} | {load.rate:.1f} | {load.ms(0.5):.0f} | {load.ms(0.99):.0f} | {load.refused} "
-        f"| {load.other} | {load.lost} | {load.wrong} |",
-        flush=True,
+        f"| {load.other} | {load.lost} | {load.wrong} |"
     )
 
 
-class Run:
-    """All parts, on one model."""
+class Report:
+    """All parts, one after another."""
 
-    def __init__(self, place: Path, seconds: float) -> None:
-        self.place, self.seconds = place, seconds
-        asked = questions()
-        model = Reader.load(place)
-        self.expected = [model.answer_all([each], top=3)[0][0] for each in asked]
-        self.bodies = [json.dumps({"passage": p, "question": q}).encode() for p, q in asked]
+    def __init__(self) -> None:
+        import torch
 
-    def client(self, port: int) -> Client:
+        torch.set_num_threads(1)
+        self.asked = questions()
+        self.model = load(MODEL)
+        self.expected = [self.model.answer_all([each], top=3)[0][0] for each in self.asked]
+        self.bodies = [json.dumps({"passage": p, "question": q}).encode() for p, q in self.asked]
+
+    def head(self, command: str) -> None:
+        """What was run where."""
+        import torch
+
+        say("# `/v1/answer` under load\n")
+        say(f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch")
+        say(f"{torch.__version__}, {os.cpu_count()} cores that client and server share. Load")
+        say(f"average before: {load_average()}. The shipped `{MODEL}`, {QUESTIONS} questions on")
+        say("passages of 100 to 160 words, one worker of one thread.\n")
+        say('"Wrong" counts answers whose span is not the library\'s own for that question alone,')
+        say('or whose probability differs by 1e-4. "Refused" is 429 or 503 with Retry-After,')
+        say('"other" any other status, "lost" no answer at all.\n')
+
+    def batches(self, seconds: float) -> None:
+        """What a batch costs, in the library alone."""
+        say("## What a batch costs\n")
+        say("In the library, without a server; times of one batch, and answers a second against")
+        say("one at a time. Requests of mixed lengths, as they come.\n")
+        say("| batch of | median, ms | longest, ms | of one's time | answers/s, times one's |")
+        say("|---|---|---|---|---|")
+        one = 0.0
+        for count in (1, 2, 4, 6, 8, 12, 16):
+            found, place, until = [], 0, time.perf_counter() + seconds
+            while time.perf_counter() < until:
+                batch = [self.asked[(place + i) % QUESTIONS] for i in range(count)]
+                place += count
+                began = time.perf_counter()
+                self.model.answer_all(batch, top=3)
+                found.append(time.perf_counter() - began)
+            median = 1000 * statistics.median(found)
+            one = one or median
+            say(
+                f"| {count} | {median:.1f} | {1000 * max(found):.1f} | {median / one:.2f} "
+                f"| {count * one / median:.2f} |"
+            )
+        say()
+
+    def client(self, server: Running) -> Client:
         """Who asks the questions, and knows the library's answers."""
 
         def is_right(number: int, found: dict[str, object]) -> bool:
@@ -169,132 +129,135 @@ class Run:
             same = (found["start"], found["end"]) == (best.start, best.end)
             return same and abs(float(str(found["probability"])) - best.probability) < 1e-4
 
-        return Client(port, self.bodies, is_right)
+        return Client(server.port, self.bodies, is_right)
 
-    def measure(self, port: int, clients: int, seconds: float) -> Load:
+    def measure(self, server: Running, clients: int, seconds: float) -> Load:
         """So many clients for so long."""
-        return asyncio.run(self.client(port).closed(clients, seconds))
+        return asyncio.run(self.client(server).closed(clients, seconds))
 
-    def capacity(self, servers: dict[str, Server], rounds: int) -> dict[str, tuple[Load, Load]]:
-        """One client, then as many as keep it busy: all servers in turn, so that they compare.
+    def capacity(self, seconds: float, rounds: int) -> dict[str, float]:
+        """One client, then many: all servers in turn, so that other work falls on all alike.
 
-        Other work on the machine then falls on all of them alike.
+        Returns:
+            Answers a second of each with many clients.
         """
-        found = {name: (Load(), Load()) for name in servers}
+        say(f"## Throughput\n\nAll four servers run; each is asked for {seconds:.0f} s by one")
+        say(f"client and for {seconds:.0f} s by {CLIENTS}, {rounds} times in turn. Who is refused")
+        say(f"tries again after 0.1 s. Load average: {load_average()}.\n\n{TITLE}")
+        found = {name: (Load(), Load()) for name in SERVERS}
         with ExitStack() as stack:
-            ports = {}
-            for name, server in servers.items():
-                ports[name], _ = stack.enter_context(server.running(self.place))
-                self.measure(ports[name], server.clients, 3)  # warm
+            running = {}
+            for name, server in SERVERS.items():
+                running[name] = stack.enter_context(server.running(MODEL))
+                self.measure(running[name], 1, 2)  # warm
             for _ in range(rounds):
-                for name, server in servers.items():
-                    alone, full = found[name]
-                    alone += self.measure(ports[name], 1, self.seconds)
-                    full += self.measure(ports[name], server.clients, self.seconds)
+                for name, loads in found.items():
+                    for load, clients in zip(loads, (1, CLIENTS), strict=True):
+                        load.add(self.measure(running[name], clients, seconds))
         for name, (alone, full) in found.items():
             show(f"{name}, one client", alone)
-            show(f"{name}, {servers[name].clients} clients", full)
-        return found
+            show(f"{name}, {CLIENTS} clients", full)
+        rates = {name: full.rate for name, (_, full) in found.items()}
+        times = {name: f"{rate / rates[ALONE]:.2f}" for name, rate in rates.items()}
+        say(f"\nAgainst one at a time, the default answers {times[DEFAULT]} times as much (asked:")
+        say(f"2), with {PATIENT} {times[PATIENT]}, the plain handler, whose threads use all cores,")
+        say(f"{times[PLAIN]}.\n")
+        return rates
 
-    def overload(self, name: str, server: Server, rate: float, minutes: float) -> None:
-        """Twice what it can serve for 50 s of each minute, and one client for 10 s.
-
-        Memory and queue are looked at every second.
-        """
-        with server.running(self.place) as (port, pid):
-            self.measure(port, server.clients, 10)
-            held: list[float] = []
-            longest, last = 0.0, 0.0
+    def overload(self, name: str, rate: float, seconds: float) -> None:
+        """Twice what it can serve for 50 s of each minute, and one client for 10 s."""
+        alone, load = Load(), Load()
+        held: list[float] = []
+        longest, last = 0.0, 0.0
+        with SERVERS[name].running(MODEL) as server:
+            self.measure(server, 1, 3)
 
             def look(_: float) -> None:
                 nonlocal last, longest
-                if time.monotonic() - last >= 1:
+                if time.monotonic() - last >= 5:
                     last = time.monotonic()
-                    held.append(memory(pid))
-                    if not server.is_plain:
-                        longest = max(longest, metric(port, "seqloom_queue_length"))
+                    held.append(server.memory())
+                    if name != PLAIN:
+                        longest = max(longest, server.metric("seqloom_queue_length"))
 
-            alone, load, began = Load(), Load(), time.monotonic()
-            while time.monotonic() < began + 60 * minutes:
-                alone += self.measure(port, 1, 10)
-                load += asyncio.run(self.client(port).at_rate(rate, 50, look))
+            began = time.monotonic()
+            while (left := seconds - (time.monotonic() - began)) > 1:
+                alone.add(self.measure(server, 1, min(10, left / 6)))
+                asked = self.client(server).at_rate(rate, min(50, left * 5 / 6), look)
+                load.add(asyncio.run(asked))
         show(f"{name}, one client", alone)
         show(f"{name}, {rate:.0f} a second", load)
         third = max(1, len(held) // 3)
         early, late = sum(held[:third]) / third, sum(held[-third:]) / third
-        print(
-            f"\np99 of what was accepted: {load.ms(0.99) / alone.ms(0.99):.2f} times that of one "
-            f"client. Memory of all its processes over {minutes:.0f} minutes: {early:.0f} MiB in "
-            f"the first third, {late:.0f} in the last ({100 * (late / early - 1):+.1f}%), at most "
-            f"{max(held):.0f}. Longest queue seen: {longest:.0f}.\n",
-            flush=True,
+        say(f"\n- p99 of what was accepted: {load.ms(0.99) / alone.ms(0.99):.2f} times that of one")
+        say("  client (asked: below 3).")
+        say(
+            f"- Memory of all processes, what they share counted once: {early:.0f} MiB in the first"
         )
+        say(
+            f"  third, {late:.0f} in the last, {100 * (late / early - 1):+.1f}% (asked: 5), at most"
+        )
+        say(f"  {max(held):.0f}.")
+        if name != PLAIN:
+            say(f"- The longest queue seen was {longest:.0f}, looked at every 5 s (the bound: 64).")
+        say(f"- Load average after: {load_average()}.\n")
 
-    def kill(self, server: Server, rate: float) -> None:
-        """`kill -9` of the worker at a rate it can serve."""
-        with server.running(self.place) as (port, pid):
-            self.measure(port, server.clients, 3)
-            killed = 0.0
+    def kill(self, what: str, options: Sequence[object], rate: float, kills: int) -> float:
+        """`kill -9` again and again at a rate it can serve; the longest time to an answer."""
+        moments: list[float] = []
+        with Server(tuple(options)).running(MODEL) as server:
+            self.measure(server, 1, 2)
 
             def look(now: float) -> None:
-                nonlocal killed
-                if now > 5 and not killed:
-                    worker = family(pid)[1]
-                    killed = time.perf_counter()
-                    os.kill(worker, signal.SIGKILL)
+                if len(moments) < kills and now > EACH * (len(moments) + 1):
+                    moments.append(time.perf_counter())
+                    victims = server.workers()
+                    if what == "template":
+                        os.kill(server.template(), signal.SIGKILL)
+                    os.kill(victims[0], signal.SIGKILL)
 
-            load = asyncio.run(self.client(port).at_rate(rate, 20, look))
-        options = " ".join(map(str, server.options)) or "one worker"
-        show(f"a worker killed, {options}, {rate:.0f} a second", load)
-        back = min(moment for moment in load.times if moment > killed + 0.1) - killed
-        print(f"\nThe first answer came {back:.1f} s after the kill.\n", flush=True)
-
-
-def title() -> None:
-    print("| | answers/s | p50, ms | p99, ms | refused | other | lost | wrong |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+            # A killed template comes back in seconds, so it is killed once and given time.
+            spare = 15 if what == "template" else 2 * EACH
+            load = asyncio.run(self.client(server).at_rate(rate, EACH * kills + spare, look))
+        show(f"{what} killed {len(moments)} times" if kills > 1 else f"{what} killed", load)
+        return max(load.back(moment) for moment in moments)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", help="a directory of a reader; made if it is not there")
-    parser.add_argument("--seconds", type=float, default=10, help="of each part of a round")
+    parser.add_argument("--seconds", type=float, default=4, help="of each part of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=10, help="of the overload")
-    parser.add_argument("--batch", type=int, default=4, help="requests a batch under overload")
-    parser.add_argument("--wait", type=float, default=30, help="ms a request may wait then")
-    parser.add_argument("--kill", type=float, help="only kill workers, at so many a second")
+    parser.add_argument("--kills", type=int, default=5)
     given = parser.parse_args()
-    bounded = Server(2 * given.batch, ("--max-batch", given.batch, "--max-wait", given.wait))
-    name = f"batches of up to {given.batch}, waits of {given.wait:.0f} ms"
-    servers = {
-        "plain FastAPI": Server(CLIENTS, (), is_plain=True),
-        "one at a time": Server(CLIENTS, ("--max-batch", 1)),
-        "batches of up to 16": Server(CLIENTS, ()),
-        name: bounded,
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run(prepare(Path(given.model or folder) / "bidaf"), given.seconds)
-        two = Server(CLIENTS, ("--workers", 2))
-        if given.kill:
-            title()
-            for each in (servers["batches of up to 16"], two):
-                run.kill(each, given.kill)
-            return
-        title()
-        rates = {key: full.rate for key, (_, full) in run.capacity(servers, given.rounds).items()}
-        told = ", ".join(
-            f"{key}: {rate / rates['one at a time']:.2f}" for key, rate in rates.items()
-        )
-        print(f"\nAnswers a second against one at a time: {told}.\n")
-        title()
-        run.overload(name, bounded, 2 * rates[name], given.minutes)
-        title()
-        plain = servers["plain FastAPI"]
-        run.overload("plain FastAPI", plain, 2 * rates["plain FastAPI"], min(1, given.minutes))
-        title()
-        for each in (servers["batches of up to 16"], two):
-            run.kill(each, rates["one at a time"] / 2)
+    began = time.monotonic()
+    changed = [f"--{k} {v:g}" for k, v in vars(given).items() if v != parser.get_default(k)]
+    report = Report()
+    report.head(" ".join(["python benchmarks/serving.py", *changed]))
+    report.batches(given.seconds / 2)
+    rates = report.capacity(given.seconds, given.rounds)
+    say(f"## Twice the rate it can serve, for {given.minutes:g} minutes\n")
+    say(
+        f"With the default settings, 50 s at twice the {rates[DEFAULT]:.1f} a second from above and"
+    )
+    say("10 s of one client, in turn; then the plain handler for half a minute.\n")
+    say(TITLE)
+    report.overload(DEFAULT, 2 * rates[DEFAULT], 60 * given.minutes)
+    say(TITLE)
+    report.overload(PLAIN, 2 * rates[PLAIN], min(30, 60 * given.minutes))
+    rate = rates[ALONE] / 2
+    say(f"## `kill -9`\n\nAt {rate:.0f} questions a second; a kill every {EACH:g} s.\n\n{TITLE}")
+    one = report.kill("a worker", (), rate, given.kills)
+    two = report.kill("one of two workers", ("--workers", 2), rate, given.kills)
+    both = report.kill("template", (), rate, 1)
+    say(
+        "\nEvery request had an answer if none was lost. After a kill, the first answer to what was"
+    )
+    say(
+        f"asked later came within {one:.2f} s with one worker (asked: 5), {two:.2f} s with two, and"
+    )
+    say(f"{both:.1f} s when the template and the only worker were killed at the same moment.\n")
+    say(f"Load average after: {load_average()}. It took {(time.monotonic() - began) / 60:.1f} min.")
 
 
 if __name__ == "__main__":

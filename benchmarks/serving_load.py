@@ -27,7 +27,7 @@ class Load:
         lost: How many had no answer at all.
         wrong: How many answers were not the library's.
         seconds: How long it took in all.
-        times: When each 200 came.
+        spans: When each of these was asked and answered.
     """
 
     answered: list[float] = field(default_factory=list)
@@ -36,19 +36,23 @@ class Load:
     lost: int = 0
     wrong: int = 0
     seconds: float = 0.0
-    times: list[float] = field(default_factory=list)
+    spans: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
         """Answers a second."""
         return len(self.answered) / self.seconds
 
-    def __iadd__(self, other: Load) -> Load:
+    def add(self, other: Load) -> None:
+        """Add what became of further requests."""
         self.answered += other.answered
-        self.times += other.times
+        self.spans += other.spans
         for name in ("refused", "other", "lost", "wrong", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        return self
+
+    def back(self, moment: float) -> float:
+        """Seconds from a moment to the first answer to what was asked after it."""
+        return min(end for began, end in self.spans if began > moment) - moment
 
     def ms(self, share: float) -> float:
         """A quantile of the time to an answer, in milliseconds."""
@@ -89,7 +93,7 @@ class Client:
         if status == 200:
             now = time.perf_counter()
             load.answered.append(now - began)
-            load.times.append(now)
+            load.spans.append((began, now))
             load.wrong += not self.is_right(number, json.loads(body))
         elif status in (429, 503) and b"retry-after" in head.lower():
             load.refused += 1

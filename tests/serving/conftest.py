@@ -59,6 +59,7 @@ def models(counted: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 @pytest.fixture(scope="session")
 def server(models: dict[str, Path]) -> Iterator[Server]:
-    """A server of all of them that refuses slow bodies after a second."""
-    with Server(*models.values(), "textrank", "--body-timeout", 1) as running:
+    """A server of all of them that refuses slow bodies after a second, and nobody for the load."""
+    options = ("--body-timeout", 1, "--max-wait", 60_000)
+    with Server(*models.values(), "textrank", *options) as running:
         yield running

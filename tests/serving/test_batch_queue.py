@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,7 +13,6 @@ from seqloom.serving.batching import BatchQueue, Ticket, alike
 from seqloom.serving.errors import ServingError, told_without_input
 from seqloom.serving.framing import dump
 from seqloom.serving.metrics import Metrics
-from seqloom.serving.pace import Pace
 
 
 def ticket(job: str = "score", common: object = (), size: int = 1) -> Ticket:
@@ -96,39 +97,30 @@ def test_what_nobody_began_comes_first_again():
     asyncio.run(run())
 
 
-def test_who_waited_too_long_is_refused_in_place_of_being_served():
+def test_who_cannot_be_in_time_is_refused_in_place_of_being_served():
+    """In time is, here, who has not waited for 100 s when a batch of 2 s a request ends."""
+
     async def run() -> None:
-        queue = BatchQueue(max_queue=9, max_batch=9, max_size=10, max_wait=100)
-        old, young = ticket(), ticket()
-        old.arrived -= 101
-        queue.put(old)
-        queue.put(young)
-        assert await queue.take() == [young]
-        with pytest.raises(ServingError, match="try again later") as refused:
-            await old.answer
-        assert refused.value.status_code == 429
+        def lasts(one: Ticket, wait: float, batch: Sequence[Ticket]) -> bool:
+            return time.monotonic() - one.arrived + wait + 2 * len(batch) <= 100
+
+        refused: list[int] = []
+        queue = BatchQueue(9, 9, 100, lasts=lasts, on_refuse=lambda: refused.append(1))
+        waiting = [ticket() for _ in range(5)]
+        for each, waited in zip(waiting, (101, 97, 95, 50, 10), strict=True):
+            each.arrived -= waited
+            queue.put(each)
+        # The first cannot be answered any more, the second not together with all others.
+        assert await queue.take() == waiting[3:]
+        assert len(queue) == 2 and len(refused) == 1
+        queue.refuse_late(4.0)  # a worker is free when that batch is done
+        assert len(queue) == 0 and len(refused) == 3
+        for each in waiting[:3]:
+            with pytest.raises(ServingError, match="try again later") as told:
+                await each.answer
+            assert told.value.status_code == 429
 
     asyncio.run(run())
-
-
-def test_the_wait_is_what_is_left_of_the_batches_before(monkeypatch: pytest.MonkeyPatch):
-    now = 0.0
-    monkeypatch.setattr("seqloom.serving.pace.time.monotonic", lambda: now)
-    pace = Pace(workers=1, max_batch=4)
-    assert pace.wait(0) == 0
-    pace.begin(0, "a")
-    now = 2.0
-    assert pace.end(0) == 2
-    pace.begin(0, "a")
-    now = 2.5
-    assert pace.wait(0) == pytest.approx(1.5)  # of the two seconds a batch takes
-    assert pace.wait(3) == pytest.approx(1.5)  # it joins those who wait
-    assert pace.wait(4) == pytest.approx(3.5)  # a whole batch is before it
-    now = 9.0
-    assert pace.wait(0) == 0  # it should have ended
-    assert pace.end(0) == 7
-    pace.begin(0, "a")
-    assert pace.wait(0) == pytest.approx(2 + 0.2 * 5)
 
 
 def test_requests_that_differ_in_their_items_alone_are_alike():

@@ -209,7 +209,7 @@ def test_no_torch_is_needed_for_counts_and_extracts(counted: Path):
         "import sys; sys.modules['torch'] = None\n"
         "from seqloom.serving.models import find_served\n"
         "from seqloom.serving.worker import load_served\n"
-        "from seqloom.serving.jobs import describe, score, summarize, warm_up\n"
+        "from seqloom.serving.readiness import describe, warm_up\n"
         "for one in find_served(sys.argv[1:]):\n"
         "    model = load_served(one); describe(model); warm_up(model)\n"
         "    print(one.name)"

@@ -26,6 +26,7 @@ Token = Annotated[
 ]
 Workers = Annotated[int, typer.Option(help="Processes that hold the models.")]
 TABLES = 16 << 20  # bytes of a request of the studio, which takes tables to train on
+WAIT = 30.0  # seconds a request of the studio may wait
 EXAMPLES = "Example: seqloom serve runs/lstm news=runs/summarizer --workers 2"
 
 
@@ -42,8 +43,13 @@ def serve(
     ] = 0.0,
     max_queue: Annotated[int, typer.Option(help="Requests that may wait; more get 429.")] = 64,
     max_wait: Annotated[
-        float, typer.Option(help="Milliseconds a request may wait for a worker; more get 429.")
-    ] = 5000.0,
+        float | None,
+        typer.Option(
+            help="Milliseconds a request may wait for a worker; more get 429. By default, what "
+            "would take 3 times as long as without load gets it.",
+            show_default=False,
+        ),
+    ] = None,
     max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 1 << 20,
     max_characters: Annotated[int, typer.Option(help="Characters of a request's texts.")] = 100_000,
     max_connections: Annotated[int, typer.Option(help="Connections that may be open.")] = 512,
@@ -64,7 +70,7 @@ def serve(
         max_batch=max_batch,
         batch_wait=batch_wait / 1000,
         max_queue=max_queue,
-        max_wait=max_wait / 1000,
+        max_wait=None if max_wait is None else max_wait / 1000,
         max_body=max_body,
         max_characters=max_characters,
         max_connections=max_connections,
@@ -80,7 +86,8 @@ def studio(
     browser: Annotated[bool, typer.Option(help="Whether to open a browser.")] = True,
 ) -> None:
     """Open the studio in a browser, with these models or the shipped ones."""
-    _run(models, open_browser=browser, port=port, workers=workers, max_body=TABLES)
+    own = {"max_wait": WAIT, "max_body": TABLES}  # one person asks, and would rather wait
+    _run(models, open_browser=browser, port=port, workers=workers, **own)
 
 
 def _run(models: list[str] | None, *, open_browser: bool, **settings: object) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ class Ticket:
     size: int
     answer: asyncio.Future[bytes]
     pieces: asyncio.Queue[bytes | None] | None = None
-    arrived: float = field(default_factory=time.monotonic)
+    arrived: float = field(default_factory=lambda: time.monotonic())  # noqa: PLW0108 (a test's)
 
     def goes_with(self, other: Ticket) -> bool:
         """Whether both can be answered at once."""
@@ -70,14 +70,20 @@ class BatchQueue:
     """Requests that wait, and the batches made of them.
 
     A worker that is idle takes the oldest request at once and what goes with it; while all are
-    busy, more of them gather, so batches grow with the load.
+    busy, more of them gather, so batches grow with the load. When more come than can be answered
+    in time, the oldest are left out, not the newest: to refuse who waited longest lets all others
+    wait less, and so batches be larger.
+
+    Similar: Maurer (2015), "Fail at Scale", ACM Queue 13(8), "Adaptive LIFO".
 
     Args:
         max_queue: How many may wait.
         max_batch: How many requests a batch has at most.
         max_size: Characters of a batch at most, unless one request alone has more.
         wait: Seconds the oldest may wait for others while a worker is idle.
-        max_wait: Seconds after which a request that waited is refused.
+        lasts: Whether a request is answered in time if its batch begins so many seconds from now;
+            see `seqloom.serving.pace.Patience`.
+        on_refuse: Called when one that waited is refused.
     """
 
     def __init__(
@@ -85,11 +91,14 @@ class BatchQueue:
         max_queue: int,
         max_batch: int,
         max_size: int,
+        *,
         wait: float = 0.0,
-        max_wait: float = math.inf,
+        lasts: Callable[[Ticket, float, Sequence[Ticket]], bool] = lambda *_: True,
+        on_refuse: Callable[[], object] = lambda: None,
     ) -> None:
         self.max_queue, self.max_batch = max_queue, max_batch
-        self.max_size, self.wait, self.max_wait = max_size, wait, max_wait
+        self.max_size, self.wait = max_size, wait
+        self._lasts, self._on_refuse = lasts, on_refuse
         self._waiting: deque[Ticket] = deque()
         self._arrived = asyncio.Event()
 
@@ -115,17 +124,23 @@ class BatchQueue:
         """Let go of requests that gave up."""
         self._waiting = deque(t for t in self._waiting if not t.answer.done())
 
-    def _refuse_old(self) -> None:
-        """Refuse who waited too long; the oldest come first."""
-        latest = time.monotonic() - self.max_wait
-        while self._waiting and self._waiting[0].arrived < latest:
-            self._waiting.popleft().fail(overloaded())
+    def refuse_late(self, wait: float = 0.0) -> None:
+        """Refuse who cannot be answered in time by a worker that is free so many seconds from now.
+
+        What gave up is let go.
+        """
+        self._drop_answered()
+        late = [each for each in self._waiting if not self._lasts(each, wait, [each])]
+        for ticket in late:
+            ticket.fail(overloaded())
+            self._on_refuse()
+        if late:
+            self._drop_answered()
 
     async def take(self) -> list[Ticket]:
         """Wait for requests and return a batch of them; nobody else gets these."""
         while True:
-            self._refuse_old()
-            self._drop_answered()
+            self.refuse_late()
             if not self._waiting:
                 self._arrived.clear()
                 await self._arrived.wait()
@@ -145,16 +160,22 @@ class BatchQueue:
                 pass
 
     def _batch(self, head: Ticket) -> list[Ticket]:
-        batch, size = [head], head.size
-        for ticket in self._waiting:
-            if len(batch) >= self.max_batch:
+        """What goes with the oldest request, in order; without the oldest if they would be late."""
+        together = [each for each in self._waiting if each is head or each.goes_with(head)]
+        for first, oldest in enumerate(together):
+            batch = self._bounded(together[first:])
+            if self._lasts(oldest, 0.0, batch):
+                return batch
+        return [head]
+
+    def _bounded(self, given: list[Ticket]) -> list[Ticket]:
+        size, count = given[0].size, 1
+        while count < min(len(given), self.max_batch):
+            size += given[count].size
+            if size > self.max_size:
                 break
-            if ticket is not head and ticket.goes_with(head):
-                if size + ticket.size > self.max_size:
-                    break
-                batch.append(ticket)
-                size += ticket.size
-        return batch
+            count += 1
+        return given[:count]
 
     def fail_all(self, error: ServingError) -> None:
         """Answer everyone who waits with an error."""

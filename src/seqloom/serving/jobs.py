@@ -7,15 +7,13 @@ values. Those of one batch differ in their items alone; what else was asked is t
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from seqloom.errors import DataError, SeqloomError
+from seqloom.errors import DataError
 
 Payload = Mapping[str, Any]
 SEARCH = ("beam", "length_penalty", "min_length", "max_length", "no_repeat")
@@ -333,64 +331,3 @@ def all_jobs() -> dict[str, Job]:
         return JOBS
     found: dict[str, Job] = import_module("seqloom.serving.studio_jobs").JOBS
     return {**JOBS, **found}
-
-
-def describe(model: Any) -> dict[str, Any]:
-    """What a client may want to know of a loaded model, besides what its header says."""
-    labels = None
-    if model.task in ("classify", "relate"):
-        labels = [str(label) for label in model.classes_]
-    elif model.task == "tag":
-        labels = [str(name) for name in model.tags_.names]
-    sizes = model.shapes().values()
-    return {
-        "parameters": sum(math.prod(shape) for shape in sizes),
-        "reverse": bool(getattr(model, "reverse", False)),
-        "explains": _explains(model),
-        "labels": labels,
-    }
-
-
-def reads_text(model: Any) -> bool:
-    """Whether a model takes text; some were fitted to vectors."""
-    if model.task == "tag":
-        return model.reader_ is not None
-    if model.task == "classify":
-        return hasattr(model, "pipeline_")
-    return True
-
-
-PROBES = {"classify": "a b", "relate": "<e1>a</e1> b <e2>c</e2>", "tag": "a b"}
-
-
-def warm_up(model: Any) -> None:
-    """Ask a model something, so that what is compiled on first use is compiled."""
-    with suppress(SeqloomError):
-        if model.task == "lm":
-            model.score("a")
-            model.next("a", 1)
-        elif model.task == "summarize":
-            model.summarize("A cat sat. A dog ran. The cat saw the dog.", **_short(model))
-        elif model.task == "tag":
-            model.tag(PROBES["tag"], probabilities=True, best=2)
-            model.cut_all(["a"])
-        elif model.task == "translate":
-            model.translate("a", max_length=2)
-        elif model.task == "answer":
-            model.answer_all([("a b", "a")])
-
-
-def _short(model: Any) -> dict[str, int]:
-    return {"sentences": 1} if model.writer_ is None else {"max_length": 2}
-
-
-def _explains(model: Any) -> bool:
-    """Whether a model can say which words counted: it has an attention over them."""
-    if model.task == "summarize":
-        return model.writer_ is None
-    if model.task not in ("classify", "relate"):
-        return model.task in ("translate", "answer")
-    with suppress(SeqloomError):
-        found = getattr(model, model.task)(PROBES[model.task], explain=True)
-        return found.explanation is not None
-    return False

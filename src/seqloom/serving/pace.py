@@ -1,51 +1,149 @@
-"""How long batches take, and so how long a request would wait."""
+"""How long batches take, and so which requests can be answered in time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
-SHARE = 0.2  # of a new measurement in the smoothed one
+from seqloom.serving.batching import Ticket
+
+SHARE = 0.1  # of a new measurement in a smoothed one
+KEPT, HIGH = 200, 0.98  # of so many requests, the size that few exceeded
+FACTOR = 3.0  # how many times what that takes alone a request may take under load
+LEAST, MOST = 0.025, 5.0  # seconds: the bounds of that limit
+SPREAD = 0.05  # of sizes, relative; below it they do not tell what a larger request costs
+
+
+@dataclass
+class _Kind:
+    """What is known of requests of one job and model.
+
+    Attributes:
+        sizes: The sizes of the last requests.
+        seconds: The smoothed seconds of batches of one.
+        size: Their smoothed size.
+        spread: The smoothed square of the difference of a size to that.
+        together: The smoothed product of that difference and the one of the seconds.
+        growth: What a batch twice as large costs more than one, as a share of `seconds`; 1 if
+            being together saves nothing.
+    """
+
+    sizes: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
+    seconds: float = 0.0
+    size: float = 0.0
+    spread: float = 0.0
+    together: float = 0.0
+    growth: float = 1.0
+
+    def add(self, sizes: Sequence[float], seconds: float) -> None:
+        """Learn from a batch."""
+        if len(sizes) == 1 or not self.sizes:
+            share = SHARE if self.sizes else 1.0
+            by, longer = sum(sizes) / len(sizes) - self.size, seconds - self.seconds
+            self.size += share * by
+            self.seconds += share * longer
+            if self.sizes:  # as Welford's sums, with weights that fade
+                self.spread += share * ((1 - share) * by * by - self.spread)
+                self.together += share * ((1 - share) * by * longer - self.together)
+        elif sum(sizes) > self.size:
+            grown = (seconds / self.seconds - 1) / (sum(sizes) / self.size - 1)
+            self.growth += SHARE * (min(1.0, max(0.01, grown)) - self.growth)
+        self.sizes.extend(sizes)
+
+    def expected(self, sizes: Sequence[float]) -> float:
+        """The seconds of a batch of requests of these sizes."""
+        if len(sizes) > 1:
+            return self.seconds * (1 + self.growth * max(0.0, sum(sizes) / self.size - 1))
+        most = self.seconds / self.size  # in proportion
+        slope = most
+        if self.spread > (SPREAD * self.size) ** 2:
+            slope = min(most, max(0.0, self.together / self.spread))
+        return self.seconds + slope * (sizes[0] - self.size)
+
+    def high(self) -> float:
+        """The seconds that a large request takes alone."""
+        return self.expected([sorted(self.sizes)[int(HIGH * (len(self.sizes) - 1))]])
 
 
 class Pace:
-    """The smoothed seconds of batches, by kind, and when those under way began.
+    """The seconds of batches, by kind, and when those under way end.
+
+    A batch of total size S is expected to take $a (1 + g (S / s - 1))$ seconds: a is the mean of
+    batches of one, s their mean size, and g, the growth, comes from the larger batches of late. A
+    request alone is expected to take a and what a regression on its size adds.
 
     Args:
         workers: How many batches can be under way.
-        max_batch: How many requests a batch has at most.
     """
 
-    def __init__(self, workers: int, max_batch: int) -> None:
-        self._workers, self._max_batch = workers, max_batch
-        self._seconds: dict[Hashable, float] = {}
-        self._any = 0.0
-        self._under_way: dict[int, tuple[Hashable, float]] = {}
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._kinds: dict[Hashable, _Kind] = {}
+        self._under_way: dict[int, tuple[float, float]] = {}
+        self._usual = 0.0
+        self.limit = MOST
 
-    def begin(self, worker: int, kind: Hashable) -> None:
+    def begin(self, worker: int, batch: Sequence[Ticket]) -> None:
         """A worker begins a batch."""
-        self._under_way[worker] = kind, time.monotonic()
+        now = time.monotonic()
+        self._under_way[worker] = now, now + self.seconds(batch)
 
-    def end(self, worker: int) -> float:
-        """A worker ended its batch; how many seconds it took."""
-        kind, began = self._under_way.pop(worker)
+    def end(self, worker: int, batch: Sequence[Ticket], *, is_whole: bool = True) -> float:
+        """A worker ended its batch; how many seconds it took. Nothing is learned of a part."""
+        began, _ = self._under_way.pop(worker)
         seconds = time.monotonic() - began
-        self._seconds[kind] = _mixed(self._seconds.get(kind), seconds)
-        self._any = _mixed(self._any or None, seconds)
+        if is_whole:
+            self._usual += (SHARE if self._kinds else 1.0) * (seconds - self._usual)
+            kind = self._kinds.setdefault((batch[0].job, batch[0].model), _Kind())
+            kind.add(_sizes(batch), seconds)
+            usual = FACTOR * max(each.high() for each in self._kinds.values())
+            self.limit = min(MOST, max(LEAST, usual))
         return seconds
 
-    def wait(self, waiting: int) -> float:
-        """Seconds a request would wait behind so many others."""
-        if len(self._under_way) < self._workers and not waiting:
-            return 0.0
+    def seconds(self, batch: Sequence[Ticket]) -> float:
+        """What a batch is expected to take; 0 while nothing is known of its kind."""
+        kind = self._kinds.get((batch[0].job, batch[0].model))
+        return 0.0 if kind is None else kind.expected(_sizes(batch))
+
+    def wait(self, batches: int = 0) -> float:
+        """Seconds until a worker is free that has answered so many further batches."""
+        more = batches * self._usual
+        if len(self._under_way) < self._workers:
+            return more
         now = time.monotonic()
-        left = (
-            max(0.0, began + self._seconds.get(kind, 0.0) - now)
-            for kind, began in self._under_way.values()
-        )
-        batches = waiting // (self._max_batch * self._workers)
-        return min(left, default=0.0) + batches * self._any
+        return min(max(0.0, end - now) for _, end in self._under_way.values()) + more
 
 
-def _mixed(old: float | None, new: float) -> float:
-    return new if old is None else old + SHARE * (new - old)
+def _sizes(batch: Sequence[Ticket]) -> list[float]:
+    return [float(max(1, each.size)) for each in batch]
+
+
+class Patience:
+    """How long a request may take before it is refused.
+
+    With `max_wait` it may wait so many seconds for a worker. Without, it must be answered within
+    `FACTOR` times what the slowest kind of request takes alone, by the measurements of `pace`, or
+    what it takes itself.
+
+    Args:
+        pace: How long batches take.
+        max_wait: Seconds.
+    """
+
+    def __init__(self, pace: Pace, max_wait: float | None) -> None:
+        self._pace, self._max_wait = pace, max_wait
+
+    @property
+    def limit(self) -> float:
+        """The seconds at present."""
+        return self._pace.limit if self._max_wait is None else self._max_wait
+
+    def lasts(self, ticket: Ticket, wait: float, batch: Sequence[Ticket]) -> bool:
+        """Whether a request is in time if its batch begins so many seconds from now."""
+        waited = time.monotonic() - ticket.arrived + wait
+        if self._max_wait is not None:
+            return waited <= self._max_wait
+        own = FACTOR * self._pace.seconds([ticket])
+        return waited + self._pace.seconds(batch) <= max(self._pace.limit, own)

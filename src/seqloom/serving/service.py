@@ -17,12 +17,13 @@ from seqloom.serving.errors import ServingError
 from seqloom.serving.jobs import all_jobs, endpoints
 from seqloom.serving.metrics import Metrics
 from seqloom.serving.models import ServedModel
-from seqloom.serving.pace import Pace
+from seqloom.serving.pace import Pace, Patience
 from seqloom.serving.processes import WorkerGoneError, WorkerProcess
 from seqloom.serving.settings import ServeConfig
 from seqloom.serving.workers import LONGEST_PAUSE, Workers
 
 _log = logging.getLogger(__name__)
+PATIENCE = "Seconds in which a request is answered or refused, or may wait with --max-wait."
 
 
 class Service:
@@ -42,14 +43,16 @@ class Service:
         self.metrics = Metrics()
         self.draining = False
         self._jobs = all_jobs()
+        self._pace = Pace(config.workers)
+        self._patience = Patience(self._pace, config.max_wait)
         self._queue = BatchQueue(
             config.max_queue,
             config.max_batch,
             config.max_characters,
             wait=config.batch_wait,
-            max_wait=config.max_wait,
+            lasts=self._patience.lasts,
+            on_refuse=self._count_refused,
         )
-        self._pace = Pace(config.workers, config.max_batch)
         self._source = Workers(
             self.models,
             config.threads,
@@ -62,6 +65,7 @@ class Service:
         self.metrics.gauge("seqloom_queue_length", "Requests that wait.", lambda: len(self._queue))
         self.metrics.gauge("seqloom_queue_limit", "How many may wait.", lambda: config.max_queue)
         self.metrics.gauge("seqloom_in_hand", "Requests workers have.", lambda: self._in_hand)
+        self.metrics.gauge("seqloom_patience_seconds", PATIENCE, lambda: self._patience.limit)
         self.metrics.gauge("seqloom_workers_ready", "Workers that take requests.", self.ready)
         for name in ("worker_restarts", "template_restarts", "batches"):
             self.metrics.add(f"seqloom_{name}_total", 0)
@@ -119,10 +123,13 @@ class Service:
             batch = await self._next_batch(worker)
             if batch is None:
                 return
-            self._pace.begin(number, (batch[0].job, batch[0].model))
+            self._pace.begin(number, batch)
+            self._queue.refuse_late(self._pace.wait())
             self._in_hand += len(batch)
+            is_whole = False
             try:
                 await worker.answer(batch, self.config.time_limit)
+                is_whole = True
             except WorkerGoneError:
                 return
             except asyncio.CancelledError:
@@ -131,7 +138,7 @@ class Service:
                 raise
             finally:
                 self._in_hand -= len(batch)
-                seconds = self._pace.end(number)
+                seconds = self._pace.end(number, batch, is_whole=is_whole)
                 self.metrics.add("seqloom_batches_total", 1)
                 self.metrics.observe("seqloom_batch_size", len(batch), model=batch[0].model or "")
                 self.metrics.observe("seqloom_batch_seconds", seconds, model=batch[0].model or "")
@@ -207,10 +214,14 @@ class Service:
     def _put(self, ticket: Ticket) -> None:
         if self.draining:
             raise _draining()
-        wait = self._pace.wait(len(self._queue))
-        if wait > self.config.max_wait or not self._queue.put(ticket):
-            self.metrics.add("seqloom_refused_total", 1, reason="queue")
+        batches = len(self._queue) // (self.config.max_batch * self.config.workers)
+        wait = self._pace.wait(batches)
+        if not self._patience.lasts(ticket, wait, [ticket]) or not self._queue.put(ticket):
+            self._count_refused()
             raise overloaded(wait)
+
+    def _count_refused(self) -> None:
+        self.metrics.add("seqloom_refused_total", 1, reason="queue")
 
     async def ask(self, job: str, model: str | None, values: Mapping[str, Any]) -> bytes:
         """Have a request answered; the answer is JSON.

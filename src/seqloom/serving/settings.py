@@ -22,7 +22,8 @@ class ServeConfig:
         batch_wait: Seconds a request may wait for others to join it while a worker is idle.
         max_queue: How many requests may wait; more are refused.
         max_wait: Seconds a request may wait for a worker; what would wait longer, by the time that
-            batches take, is refused at once, and what did all the same is refused then.
+            batches take, is refused. None lets the server choose: a request is answered within 3
+            times what the slowest kind of request takes alone, as measured, or refused.
         max_body: Bytes of a request's body.
         max_characters: Characters of the texts of a request.
         max_connections: How many connections may be open.
@@ -39,7 +40,7 @@ class ServeConfig:
     max_batch: int = 16
     batch_wait: float = 0.0
     max_queue: int = 64
-    max_wait: float = 5.0
+    max_wait: float | None = None
     max_body: int = 1 << 20
     max_characters: int = 100_000
     max_connections: int = 512
@@ -51,8 +52,9 @@ class ServeConfig:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("max_wait", "max_body", "max_characters", "time_limit", "body_timeout"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} must be above 0, got {value}")
         if self.batch_wait < 0 or not 0 <= self.port <= 65535:
             raise ConfigError(
                 "batch_wait must not be negative and port lie between 0 and 65535, got "

@@ -22,8 +22,9 @@ from typing import Any, NoReturn
 from seqloom.errors import DataError, SeqloomError
 from seqloom.serving.errors import error_body, told_without_input
 from seqloom.serving.framing import FORK, Kind, dump, encode, receive_blocking
-from seqloom.serving.jobs import Job, all_jobs, describe, reads_text, warm_up
+from seqloom.serving.jobs import Job, all_jobs
 from seqloom.serving.models import ServedModel, check_unchanged
+from seqloom.serving.readiness import describe, reads_text, warm_up
 
 UNUSABLE = "unusable_input"
 
