@@ -63,6 +63,9 @@ class Served:
     models: Path
 
 
+PATIENT = ("--max-wait", "30000")  # as `seqloom studio` has it
+
+
 @pytest.fixture(scope="session")
 def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server of tiny models, on a port the system chooses."""
@@ -75,7 +78,7 @@ def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     environment = {**os.environ, "SEQLOOM_RUNS": str(folder / "runs"), "OMP_NUM_THREADS": "1"}
     with log.open("w") as stream:
         server = subprocess.Popen(
-            [sys.executable, "-m", "seqloom", "serve", *names, "--port", "0"],
+            [sys.executable, "-m", "seqloom", "serve", *names, "--port", "0", *PATIENT],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=stream,
