@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -110,10 +111,22 @@ def test_where_a_fork_is_not_safe_a_worker_is_a_new_interpreter(
             await worker.end()
 
     if reason == "system":
-        monkeypatch.setattr(source, "CAN_FORK", False)
+        monkeypatch.setattr(source, "can_fork", lambda: False)
     else:
         monkeypatch.setattr(source, "set_up", with_threads)
     assert use([counted], run) == pytest.approx(seqloom.load(counted).score(TEXT).log_probs)
+
+
+def test_a_sandbox_without_the_calls_has_no_forks(monkeypatch: pytest.MonkeyPatch):
+    def refuse(_process: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    assert source.can_fork()
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert not source.can_fork()
+    monkeypatch.undo()
+    monkeypatch.setattr(source.sys, "platform", "darwin")
+    assert not source.can_fork()
 
 
 @pytest.mark.parametrize("forks", [True, False])
@@ -130,7 +143,7 @@ def test_a_model_that_changed_since_is_refused_with_the_reason(
         finally:
             await given.close()
 
-    monkeypatch.setattr(source, "CAN_FORK", forks)
+    monkeypatch.setattr(source, "can_fork", lambda: forks)
     with pytest.raises(DataError, match="another model than when the server started"):
         asyncio.run(run())
 

@@ -51,6 +51,8 @@ class ForkedProcess:
     def wait(self) -> None:
         """Return when it has ended."""
         select.select([self._descriptor], [], [])
+        with suppress(ChildProcessError):  # it became ours if its parent ended and we are the first
+            os.waitid(os.P_PIDFD, self._descriptor, os.WEXITED)
 
     def __del__(self) -> None:
         os.close(self._descriptor)

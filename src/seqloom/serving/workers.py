@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -26,7 +27,21 @@ from seqloom.serving.processes import (
 _log = logging.getLogger(__name__)
 FORKING = 5.0  # seconds a template may take to fork
 LONGEST_PAUSE = 5.0  # seconds between tries to start what cannot be started
-CAN_FORK = sys.platform == "linux"  # elsewhere system libraries do not survive it
+
+
+def can_fork() -> bool:
+    """Whether workers may be forks of a template.
+
+    Elsewhere than on Linux, system libraries do not survive a fork. A sandbox may lack the calls
+    that end a process which is not one's own child.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 class Workers:
@@ -34,9 +49,9 @@ class Workers:
 
     The template is a process that imports and loads everything once and never answers. A worker is
     a fork of it: it is there in milliseconds, and all of them share the memory of the weights. A
-    template that ends is started anew while its workers go on. Where a fork is not safe, on other
-    systems than Linux or where a library started threads, a worker is a new interpreter that loads
-    the models itself.
+    template that ends is started anew while its workers go on. Where a fork is not safe (see
+    `can_fork`), or a library started threads, a worker is a new interpreter that loads the models
+    itself.
 
     Args:
         models: What they serve.
@@ -53,7 +68,7 @@ class Workers:
         self.models, self.threads = models, threads
         self.facts: dict[str, Any] = {}
         self._on_restart = on_restart
-        self._forks = CAN_FORK
+        self._forks = can_fork()
         self._template: _Template | None = None
         self._is_there = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
