@@ -7,11 +7,13 @@
     python benchmarks/reading.py --baseline
     python benchmarks/reading.py --cpu MODEL
     python benchmarks/reading.py --long MODEL
+    python benchmarks/reading.py --long MODEL --held-out --documents article
 
 A run follows its recipe; the epoch is chosen on articles of the training data and dev is read once,
 at the end. Its directory under `--out` holds the model; one that was stopped goes on from its
 checkpoint. `--step` times updates on our kernels and on torch's own layers, by turns. `--cpu` times
-answers, `--long` hides passages in documents of 20,000 words.
+answers, `--long` hides passages in documents of 20,000 words; with `--held-out` they are of the
+training articles that the reader was chosen by, as its settings for long documents are.
 """
 
 from __future__ import annotations
@@ -197,6 +199,10 @@ def main() -> None:
     parser.add_argument("--step", metavar="ROW", help="time updates of a row")
     parser.add_argument("--cpu", metavar="MODEL", help="time answers of a model directory")
     parser.add_argument("--long", metavar="MODEL", help="answer from long documents")
+    parser.add_argument(
+        "--documents", choices=("mixed", "flat", "article"), default="mixed", help="of --long"
+    )
+    parser.add_argument("--held-out", action="store_true", help="--long: not on dev")
     parser.add_argument("--questions", type=int, default=500, help="of --cpu and --long")
     parser.add_argument("--baseline", action="store_true", help="score the sliding window")
     options = parser.parse_args()
@@ -205,7 +211,9 @@ def main() -> None:
     elif options.cpu:
         measure_cpu(options.cpu, options.questions)
     elif options.long:
-        measure_long(options.long, options.questions)
+        measure_long(
+            options.long, options.questions, kind=options.documents, held_out=options.held_out
+        )
     elif options.baseline:
         measure_baseline()
     else:

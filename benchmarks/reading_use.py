@@ -14,6 +14,7 @@ from typing import Any
 PASSAGE_WORDS = 150
 DOCUMENT_WORDS = 20_000
 WINDOWS = (300, 400, 600)
+DEV_PASSAGES = 2067
 
 
 def measure_cpu(place: str, count: int) -> None:
@@ -45,16 +46,24 @@ def measure_cpu(place: str, count: int) -> None:
     print(f"{len(asked)} at once: {len(asked) / seconds:.1f} questions a second")
 
 
-def measure_long(place: str, count: int) -> None:
-    """Print exact match alone and hidden among other passages, for windows of several sizes."""
+def measure_long(place: str, count: int, *, kind: str, held_out: bool) -> None:
+    """Print exact match alone and in long documents, for windows of several sizes.
+
+    Args:
+        place: The model.
+        count: How many questions.
+        kind: What the documents are: "mixed" has 20,000 words of passages in any order, "flat" the
+            same without ends of paragraphs, "article" is the passages of the question's article.
+        held_out: Whether questions are of the training articles that training held out, on which
+            settings are chosen; else they are of dev.
+    """
     from seqloom import Reader
     from seqloom.metrics.reading import score_answers
 
     reader = Reader.load(place)
-    dev = list(_dev(reader))
-    others = [*dict.fromkeys(each.passage for each in dev)]
+    asked, others = _questions(reader, held_out=held_out)
     sizes = {text: len(text.split()) for text in others}
-    chosen = random.Random(0).sample(dev, min(count, len(dev)))
+    chosen = random.Random(0).sample(asked, min(count, len(asked)))
     gold = {each.id: [answer.text for answer in each.answers] for each in chosen}
     alone = {
         each.id: found[0].text
@@ -67,28 +76,62 @@ def measure_long(place: str, count: int) -> None:
     first = score_answers(alone, gold, reader.rules)
     print(f"alone: EM {first['exact']:.1f}, F1 {first['f1']:.1f}", flush=True)
     for window in WINDOWS:
-        began, found = time.perf_counter(), {}
+        found, inside, seconds = {}, 0, 0.0
         for number, each in enumerate(chosen):
             draw = random.Random(number)
             around, words = [each.passage], sizes[each.passage]
+            if kind == "article":
+                around = [*dict.fromkeys(q.passage for q in asked if q.title == each.title)]
+                words = DOCUMENT_WORDS
             while words < DOCUMENT_WORDS:
                 other = draw.choice(others)
                 if other not in around:
                     around.append(other)
                     words += sizes[other]
-            draw.shuffle(around)
-            document = "\n\n".join(around)
+            if kind != "article":
+                draw.shuffle(around)
+            gap = " " if kind == "flat" else "\n\n"
+            document = gap.join(around)
+            began = time.perf_counter()
             answer = reader.answer(document, each.question, window=window)
+            seconds += time.perf_counter() - began
             assert document[answer.start : answer.end] == answer.text
             found[each.id] = answer.text
+            place_of = document.index(each.passage)
+            inside += place_of <= answer.start and answer.end <= place_of + len(each.passage)
         scores = score_answers(found, gold, reader.rules)
-        seconds = (time.perf_counter() - began) / len(chosen)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
             f"windows of {window}: EM {scores['exact']:.1f}, F1 {scores['f1']:.1f}, "
-            f"{seconds:.2f} s a question, peak {peak:.0f} MB",
+            f"in the right passage {100 * inside / len(chosen):.1f}%, "
+            f"{seconds / len(chosen):.2f} s a question, peak {peak:.0f} MB",
             flush=True,
         )
+
+
+def _questions(reader: Any, *, held_out: bool) -> tuple[list[Any], list[str]]:
+    """Questions, and the passages that stand around theirs."""
+    from seqloom.tasks.reader_text import open_questions
+    from seqloom.tasks.reader_training import article
+    from seqloom.tasks.reader_training import held_out as articles
+
+    if not held_out:
+        asked = list(_dev(reader))
+        return asked, [*dict.fromkeys(each.passage for each in asked)]
+    whole = list(open_questions("squad-v1.1:train"))
+    chosen = articles(whole, reader.valid_share, 0)
+    asked = [each for each in whole if article(each) in chosen]
+    others = dict.fromkeys(each.passage for each in asked)
+    rest: dict[str, dict[str, None]] = {}
+    for each in whole:
+        if article(each) not in chosen:
+            rest.setdefault(article(each), {})[each.passage] = None
+    names = random.Random(7).sample(sorted(rest), len(rest))
+    for name in names:  # as many as dev has, so that as many are of the question's article
+        if len(others) >= DEV_PASSAGES:
+            break
+        others.update(rest[name])
+    return asked, [*others]
 
 
 def _dev(reader: Any) -> Any:

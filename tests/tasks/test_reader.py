@@ -12,6 +12,8 @@ import pytest
 from seqloom import Embedder, Reader, load
 from seqloom.data.examples import Answer, Question
 from seqloom.errors import ConfigError, DataError, InputError
+from seqloom.tasks import reader_answering as answering
+from seqloom.tasks.reader_storage import STORED
 from seqloom.tasks.reader_text import WordSplitter, read_all
 from seqloom.text import TextConfig, TextPipeline
 
@@ -100,6 +102,73 @@ def test_windows_of_a_long_document_find_the_same_words(model: Reader) -> None:
     whole = model.answer_all([(PASSAGE, "Where was Ada born?")], top=3, window=10**6)[0]
     short = model.answer_all([(PASSAGE, "Where was Ada born?")], top=3)[0]
     assert [each.text for each in whole] == [each.text for each in short]
+
+
+def test_long_documents_in_a_batch_are_answered_as_each_alone(model: Reader) -> None:
+    long = "Nothing of note.\n\n" * 40 + PASSAGE + "\n\nNothing of note." * 9
+    pairs: list[tuple[str | list[str], str]] = [
+        (long, "Where was Ada born?"),
+        (PASSAGE, "Where was Ada born?"),
+        ([PASSAGE[:48], long], "Where was Bob born?"),
+        (long, "Where was Eva born?"),
+    ]
+    together = model.answer_all(pairs, window=30, top=2)
+    for (passages, question), found in zip(pairs, together, strict=True):
+        alone = model.answer_all([(passages, question)], window=30, top=2)[0]
+        assert [(a.text, a.start, a.passage) for a in alone] == [
+            (a.text, a.start, a.passage) for a in found
+        ]
+        np.testing.assert_allclose(
+            [a.probability for a in alone], [a.probability for a in found], rtol=1e-4
+        )
+
+
+def test_the_best_paragraph_of_a_long_document_says_what_it_says_alone(
+    model: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "ranking", 1000.0)
+    monkeypatch.setattr(model, "piece", 12)
+    noise = ["Nothing of note was said.", "Rain fell. It fell on us."] * 40
+    for i, (name, city) in enumerate(PEOPLE):
+        long = "\n\n".join([*noise[: 9 * i], PASSAGE, *noise[9 * i :]])
+        found = model.answer(long, f"Where was {name} born?", window=30)
+        alone = model.answer(PASSAGE, f"Where was {name} born?")
+        assert found.text == alone.text == city
+        assert found.start == alone.start + long.index(PASSAGE)
+        assert found.probability == pytest.approx(alone.probability, rel=1e-4)
+
+
+def test_no_window_is_longer_than_asked_for(model: Reader, monkeypatch: Any) -> None:
+    read: list[int] = []
+    find = answering.find_spans
+    monkeypatch.setattr(
+        answering,
+        "find_spans",
+        lambda network, data, *rest: read.extend(data.sizes) or find(network, data, *rest),
+    )
+    long = " ".join([PASSAGE] * 12)
+    for window, most in ((30, 30), (13, 13), (10**6, 12 * 24)):
+        read.clear()
+        model.answer(long, "Where was Ada born?", window=window)
+        assert 0 < len(read) <= model.max_windows and max(read) <= most
+    assert read == [12 * 24]
+
+
+def test_a_directory_without_pieces_is_searched_as_today(
+    model: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr("seqloom.tasks.reader.STORED", [n for n in STORED if n != "piece"])
+        older.setattr(model, "ranking", 0.1)
+        older.setattr(model, "window", 70)
+        place = model.save(tmp_path / "older")
+        older.setattr("seqloom.tasks.reader.STORED", STORED)
+        newer = Reader.load(model.save(tmp_path / "newer"))
+    assert (newer.window, newer.overlap, newer.ranking) == (70, 10, 0.1)
+    loaded, usual = Reader.load(place), Reader()
+    for name in ("piece", "overlap", "max_windows", "ranking"):
+        assert getattr(loaded, name) == getattr(usual, name)
+    assert loaded.window == 70
 
 
 def test_an_improbable_answer_is_not_given(model: Reader) -> None:
@@ -230,8 +299,8 @@ def test_bad_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
     with pytest.raises(ConfigError, match="'hiden_size'; did you mean 'hidden_size'"):
         Reader(hiden_size=3)
-    with pytest.raises(ConfigError, match="overlap must lie between 0 and the window of 9, got 9"):
-        new(window=9, overlap=9).fit(QUESTIONS)
+    with pytest.raises(ConfigError, match="overlap must lie between 0 and the piece of 9, got 9"):
+        new(piece=9, overlap=9).fit(QUESTIONS)
     with pytest.raises(ConfigError, match="max_words must be at least 1, got 0"):
         new(max_words=0).fit(QUESTIONS)
     with pytest.raises(ConfigError, match="'squd'; did you mean 'squad'"):

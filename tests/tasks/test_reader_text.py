@@ -1,4 +1,4 @@
-"""Words, alignment, windows and their ranking: what a reader reads."""
+"""Words, alignment and the spans of windows: what a reader reads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from seqloom.data.examples import Answer, Question
 from seqloom.tasks.reader import misaligned
 from seqloom.tasks.reader_data import (
-    cut_windows,
     encode_texts,
     encode_training,
     encode_windows,
 )
-from seqloom.tasks.reader_ranking import best_windows, window_scores
 from seqloom.tasks.reader_spans import FoundSpans, merge_windows
 from seqloom.tasks.reader_text import WordSplitter, align, read_all
 from seqloom.tasks.reader_training import set_apart
@@ -125,45 +123,12 @@ def test_articles_are_set_apart_whole() -> None:
     assert set_apart(data, 0.0, 0)[1] is None
 
 
-@given(st.integers(1, 90), st.integers(1, 30), st.integers(0, 29))
-def test_windows_cover_a_passage_and_overlap(length: int, window: int, overlap: int) -> None:
-    overlap = min(overlap, window - 1)
-    found = cut_windows(length, window, overlap)
-    assert found[0][0] == 0 and found[-1][1] == length
-    assert all(b - a == min(window, length) for a, b in found)
-    for (_, end), (begin, _) in pairwise(found):
-        assert end - begin >= overlap
-
-
 def test_texts_are_numbered_once_for_each_different_word() -> None:
     known = ReaderVocabulary.learn([["a", "b", "a"]], min_count=1)
     texts = encode_texts([["a", "b", "a"]], [["b", "A"]], known)
     assert texts.passages[0].tolist() == [0, 1, 0]
     assert texts.questions[0].tolist() == [1, 2]
     assert texts.words[0] == texts.words[2]  # "a" and "A" are one word of two spellings
-
-
-def test_windows_are_ranked_as_the_equation_says() -> None:
-    passage = ["the", "cat", "sat", "the", "dog", "ran", "the", "cat", "Cat", "slept"]
-    known = ReaderVocabulary.learn([passage], min_count=1)
-    texts = encode_texts([passage], [["which", "cat", "slept", "cat"]], known)
-    data, owners = encode_windows(texts, [(0, 0)], window=3)
-    windows = [passage[a:b] for a, b in cut_windows(10, 3, 0)]
-    expected = []
-    for words in windows:
-        score = 0.0
-        for term in ("which", "cat", "slept"):
-            having = sum(term in [w.lower() for w in each] for each in windows)
-            count = [w.lower() for w in words].count(term)
-            rarity = np.log(1 + (len(windows) - having + 0.5) / (having + 0.5))
-            score += rarity * count * 2.2 / (count + 1.2)
-        expected.append(score)
-    np.testing.assert_allclose(window_scores(data, np.arange(len(windows))), expected)
-    best = sorted(np.argsort(-np.array(expected), kind="stable")[:2].tolist())
-    rows, shared = best_windows(data, owners, 2)
-    assert rows.tolist() == best
-    np.testing.assert_allclose(shared, [expected[row] for row in best])
-    assert best_windows(data, owners, 9)[0].tolist() == [0, 1, 2, 3]
 
 
 def test_probabilities_of_windows_are_those_of_all_pairs() -> None:

@@ -8,26 +8,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from seqloom.config import from_dict, to_dict
-from seqloom.errors import ConfigError, one_of
-from seqloom.metrics.reading import RULES, Rules, score_answers
+from seqloom.errors import ConfigError
+from seqloom.metrics.reading import Rules, score_answers
 from seqloom.tasks.contextual import saved_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.reader_answering import answer_questions, look
+from seqloom.tasks.reader_checks import check_settings
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
-from seqloom.tasks.reader_storage import keep_first_words, stored_words, word_files
+from seqloom.tasks.reader_storage import (
+    STORED,
+    keep_first_words,
+    stored_settings,
+    stored_words,
+    word_files,
+)
 from seqloom.tasks.reader_text import Misaligned, ReadQuestions, WordSplitter, read_all
 from seqloom.tasks.reader_training import learn_to_read, set_apart
 from seqloom.tasks.reader_words import ReaderVocabulary
-from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
     from seqloom.tasks.pretrained import VectorSource
     from seqloom.training import TrainConfig
-
-STORED = ("cut_words", "max_words", "window", "overlap", "max_windows", "ranking", "rules")
 
 
 class Reader(Estimator):
@@ -55,8 +59,11 @@ class Reader(Estimator):
         max_length: Words of a training passage; of a longer one the stretch around the answer is
             read. In use passages of any length are read.
         max_words: The most words of an answer.
-        window: Words of a window, into which longer passages are cut in use.
-        overlap: Words that a window shares with the one before.
+        window: The most words that are read at once in use. A longer passage is cut into windows,
+            between paragraphs; a paragraph of more words is cut between sentences.
+        piece: Words up to which neighboring paragraphs or sentences share a window.
+        overlap: Words of the window before that are read again, at most; whole paragraphs or
+            sentences.
         max_windows: How many windows are read for a question: those that have most in common with
             it, by BM25.
         ranking: How much of that is added to the scores of a window's spans.
@@ -91,6 +98,7 @@ class Reader(Estimator):
         "max_length",
         "max_words",
         "window",
+        "piece",
         "overlap",
         "max_windows",
         "ranking",
@@ -108,6 +116,7 @@ class Reader(Estimator):
     max_length: int
     max_words: int
     window: int
+    piece: int
     overlap: int
     max_windows: int
     ranking: float
@@ -130,9 +139,10 @@ class Reader(Estimator):
         max_length: int = 400,
         max_words: int = 20,
         window: int = 400,
-        overlap: int = 100,
-        max_windows: int = 4,
-        ranking: float = 0.8,
+        piece: int = 150,
+        overlap: int = 50,
+        max_windows: int = 8,
+        ranking: float = 3.0,
         rules: Rules = "squad",
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -151,6 +161,7 @@ class Reader(Estimator):
             max_length=max_length,
             max_words=max_words,
             window=window,
+            piece=piece,
             overlap=overlap,
             max_windows=max_windows,
             ranking=ranking,
@@ -183,7 +194,7 @@ class Reader(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
-        self._check_settings()
+        check_settings(self)
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             splitter = self.make_splitter()
             train = read_all(X, splitter, "training")
@@ -198,26 +209,6 @@ class Reader(Estimator):
             self.splitter_ = splitter
             self.provenance_ = origin(X, valid, run.training, questions=len(train), **history)
         return self
-
-    def _check_settings(self) -> None:
-        """Refuse what can be refused before any data is read."""
-        self.build_config(vocab_size=8, char_vocab_size=0)
-        if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
-            raise ConfigError(f"valid_share must lie in [0, 1), got {self.valid_share!r}")
-        for name in ("min_count", "max_length", "max_words", "window", "max_windows"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.overlap < self.window:
-            raise ConfigError(
-                f"overlap must lie between 0 and the window of {self.window}, got {self.overlap}"
-            )
-        if not 0 <= self.ranking < float("inf"):
-            raise ConfigError(f"ranking must be a number not below 0, got {self.ranking}")
-        if self.rules not in RULES:
-            raise ConfigError(one_of("rules", self.rules, RULES))
-        check_unseen(self.unseen_vectors)
-        if self.tune_vectors and self.vectors is None:
-            raise ConfigError("tune_vectors=True trains given vectors, got vectors=None")
 
     def sets(self, option: str) -> bool:
         """Whether the user chose an option of the architecture."""
@@ -251,11 +242,11 @@ class Reader(Estimator):
         """Return the answer to a question.
 
         Args:
-            passages: The passage, or several that are searched together. Long ones are read in
-                overlapping windows.
+            passages: The passage, or several that are searched together. Of long ones the windows
+                that have most in common with the question are read.
             question: The question.
             threshold: An answer less probable than this is not given; the answer is "" then.
-            window: Words of a window, other than the reader's own.
+            window: The most words that are read at once, other than the reader's own number.
         """
         return self.answer_all([(passages, question)], threshold=threshold, window=window)[0][0]
 
@@ -376,8 +367,7 @@ class Reader(Estimator):
         """Build the reader a directory describes."""
         settings = stored.header.settings
         text = from_dict(TextConfig, settings["text"])
-        given = {name: settings[name] for name in STORED}
-        model = cls(stored.header.architecture, text=text, **given)
+        model = cls(stored.header.architecture, text=text, **stored_settings(settings))
         model.splitter_ = model.make_splitter()
         model.words_ = stored_words(stored)
         if model.words_.context is not None:

@@ -15,6 +15,7 @@ from seqloom.tasks.reader_ranking import best_windows
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_spans import find_spans, merge_windows
 from seqloom.tasks.reader_text import Words
+from seqloom.tasks.reader_windows import cut_passage
 
 if TYPE_CHECKING:
     from seqloom.tasks.reader import Reader
@@ -35,7 +36,7 @@ def answer_questions(
         asked: (passages, question) each.
         top: How many answers.
         threshold: The least probability of one.
-        window: Words of a window.
+        window: The most words of a window.
     """
     places: dict[str, int] = {}
     passages: list[Words] = []
@@ -53,7 +54,18 @@ def answer_questions(
             own.append(place)
     texts_read = [each.words for each in passages]
     encoded = encode_texts(texts_read, questions, reader.words_)
-    data, pair_of = encode_windows(encoded, pairs, window, min(reader.overlap, window - 1))
+    cuts = [
+        cut_passage(
+            text,
+            each.spans,
+            window=window,
+            piece=reader.piece,
+            overlap=reader.overlap,
+            language=reader.splitter_.pipeline.config.language,
+        )
+        for text, each in zip(places, passages, strict=True)
+    ]
+    data, pair_of = encode_windows(encoded, pairs, cuts)
     owner_of = np.array(owners)[pair_of]
     kept, shared = best_windows(data, owner_of, reader.max_windows)
     data, pair_of, owner_of = data.part(kept), pair_of[kept], owner_of[kept]

@@ -24,6 +24,8 @@ class EncodedTexts(NamedTuple):
         questions: The words of each question.
         words: The ids of the different words.
         forms: Numbers of the different words in lower case.
+        roots: Numbers of what they begin with, the same for most forms of a word.
+        rarities: How rare they are, from 0 to 1.
         spellings: Their characters (W, C) and how many, if they are read.
         context: What there is of the context of the words of passages and of questions, if it is
             read.
@@ -33,6 +35,8 @@ class EncodedTexts(NamedTuple):
     questions: Ragged
     words: NDArray[np.int32]
     forms: NDArray[np.int32]
+    roots: NDArray[np.int32]
+    rarities: NDArray[np.float64]
     spellings: tuple[NDArray[np.int32], NDArray[np.int64]] | None
     context: tuple[Ragged, Ragged] | None = None
 
@@ -73,7 +77,9 @@ class PassageQuestions:
 
     def batch(self, index: NDArray[np.int64]) -> Batch:
         """Return the examples at these places as one padded batch."""
-        passages, questions, words, forms, spellings, context = self.texts
+        passages, questions = self.texts.passages, self.texts.questions
+        words, forms, spellings = self.texts.words, self.texts.forms, self.texts.spellings
+        context = self.texts.context
         asked, question_lengths = questions.pad(self.asked[index], fill=-1)
         lengths = self.sizes[index]
         begins = passages.offsets[self.which[index]] + self.first[index]
@@ -166,41 +172,27 @@ def encode_training(
 def encode_windows(
     texts: EncodedTexts,
     pairs: Sequence[tuple[int, int]],
-    window: int | None = None,
-    overlap: int = 0,
+    cuts: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> tuple[PassageQuestions, NDArray[np.int64]]:
     """Return pairs of a passage and a question, long passages as windows.
 
     Args:
         texts: The passages and the questions.
         pairs: (passage, question) of each pair.
-        window: Words of a window; None reads every passage whole.
-        overlap: Words that a window shares with the one before it.
+        cuts: The windows of each passage, as `cut_passage` gives them; None reads all whole.
 
     Returns:
         The windows, and the pair that each belongs to.
     """
-    lengths = texts.passages.lengths()
+    if cuts is None:
+        cuts = [[(0, length)] for length in texts.passages.lengths().tolist()]
     rows = [
         (passage, question, begin, end - begin, number)
         for number, (passage, question) in enumerate(pairs)
-        for begin, end in cut_windows(int(lengths[passage]), window, overlap)
+        for begin, end in cuts[passage]
     ]
     which, asked, first, sizes, owners = np.array(rows, np.int64).reshape(-1, 5).T
     return PassageQuestions(texts, which, asked, first, sizes), owners
-
-
-def cut_windows(length: int, window: int | None, overlap: int) -> list[tuple[int, int]]:
-    """Return where the windows of a passage begin and end; each overlaps with the one before.
-
-    >>> cut_windows(10, 4, 1), cut_windows(4, 4, 1)
-    ([(0, 4), (3, 7), (6, 10)], [(0, 4)])
-    """
-    if window is None or length <= window:
-        return [(0, length)]
-    step = window - overlap
-    starts = [*range(0, length - window, step), length - window]
-    return [(start, start + window) for start in starts]
 
 
 def encode_texts(
@@ -216,6 +208,8 @@ def encode_texts(
         Ragged.of([table.number(words) for words in questions], np.int32),
         table.ids(),
         table.forms(),
+        table.roots(),
+        table.rarities(),
         table.spellings(),
         context,
     )

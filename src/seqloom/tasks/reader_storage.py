@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.reader_words import ReaderVocabulary
 from seqloom.text import Vocabulary
 
+STORED = ("cut_words", "max_words", "window", "piece", "overlap", "max_windows", "ranking", "rules")
+CHANGED = ("overlap", "max_windows", "ranking")  # with `piece`
 VOCABULARY, CHARACTERS = "vocabulary.json", "characters.json"
 
 
@@ -32,6 +35,19 @@ def stored_words(stored: StoredModel) -> ReaderVocabulary:
         Vocabulary.load(characters) if characters.exists() else None,
         stored_context(stored),
     )
+
+
+def stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a model directory as a reader takes them.
+
+    One without `piece` was written when windows were cut after so many words and ranked by another
+    score: what it says of these does not fit today's windows, and the defaults count.
+
+    Args:
+        settings: Those of the directory.
+    """
+    known = STORED if "piece" in settings else [name for name in STORED if name not in CHANGED]
+    return {name: settings[name] for name in known if name in settings}
 
 
 def keep_first_words(model: Any, known: ReaderVocabulary, count: int) -> None:

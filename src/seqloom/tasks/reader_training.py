@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +13,7 @@ from torch import nn
 
 from seqloom.architectures import load_model_class
 from seqloom.config import to_dict
+from seqloom.data.examples import Question
 from seqloom.errors import InputError
 from seqloom.metrics.reading import score_answers
 from seqloom.tasks.contextual import context_reader
@@ -47,30 +50,34 @@ class FittedReader(NamedTuple):
 def set_apart(
     whole: ReadQuestions, share: float, seed: int
 ) -> tuple[ReadQuestions, ReadQuestions | None]:
-    """Return what to learn from and what to choose on: other articles, the same for one seed.
+    """Return what to learn from and what to choose on: other articles, the same for one seed."""
+    chosen = held_out(whole.examples, share, seed)
+    inside = [i for i, each in enumerate(whole.examples) if article(each) not in chosen]
+    outside = [i for i, each in enumerate(whole.examples) if article(each) in chosen]
+    if not inside or not outside:
+        return whole, None
+    return whole.part(inside), whole.part(outside)
 
-    Where questions have no article, passages are told apart.
-    """
-    groups = [each.title or each.passage for each in whole.examples]
-    names = sorted(set(groups))
-    order = np.random.default_rng([seed, 1]).permutation(len(names))
-    wanted, chosen = share * len(whole), set()
-    sizes: dict[str, int] = {}
-    for group in groups:
-        sizes[group] = sizes.get(group, 0) + 1
-    taken = 0
-    for place in order.tolist():
+
+def article(example: Question) -> str:
+    """What a question is about; where it has no article, passages are told apart."""
+    return example.title or example.passage
+
+
+def held_out(examples: Sequence[Question], share: float, seed: int) -> set[str]:
+    """Return articles drawn at random until they have about a share of the questions."""
+    sizes = Counter(map(article, examples))
+    names = sorted(sizes)
+    wanted, taken = share * len(examples), 0
+    chosen: set[str] = set()
+    for place in np.random.default_rng([seed, 1]).permutation(len(names)).tolist():
         if taken + sizes[names[place]] > wanted * 1.1:
             continue
         chosen.add(names[place])
         taken += sizes[names[place]]
         if taken >= wanted:
             break
-    if not chosen or len(chosen) == len(names):
-        return whole, None
-    inside = [i for i, group in enumerate(groups) if group not in chosen]
-    outside = [i for i, group in enumerate(groups) if group in chosen]
-    return whole.part(inside), whole.part(outside)
+    return chosen
 
 
 class Checked:

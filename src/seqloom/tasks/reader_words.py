@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from math import log1p
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from seqloom.text.vectors import WordVectors
 if TYPE_CHECKING:
     from seqloom.tasks.contextual import ContextReader
 
+ROOT = 5  # letters that most forms of a word have in common
 MAX_SPELLING = 16  # of a longer word the first and the last 8 characters are read
 
 
@@ -93,6 +95,17 @@ class ReaderVocabulary:
             return self.words[lower]
         return self.words[fold(lower)]
 
+    def rarity(self, word: str) -> float:
+        r"""How rare a word is, $\ln(1 + r) / \ln(1 + V)$ where it is the r-th of V; else 1.
+
+        By Zipf's law the logarithm of a word's rank falls with that of its frequency.
+        """
+        lower = word.lower()
+        if lower not in self.words:
+            return 1.0
+        before = len(self.words.specials.names()) - 1
+        return log1p(self.words[lower] - before) / log1p(len(self.words) - 1 - before)
+
     def spelling(self, word: str) -> list[int]:
         """The ids of a word's characters."""
         assert self.characters is not None
@@ -115,6 +128,9 @@ class WordTable:
         self._spellings: list[list[int]] = []
         self._lower: dict[str, int] = {}
         self._forms: list[int] = []
+        self._begins: dict[str, int] = {}
+        self._roots: list[int] = []
+        self._rarities: list[float] = []
 
     def number(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The place of each word in the table; new words are added."""
@@ -125,7 +141,10 @@ class WordTable:
             if place is None:
                 place = places[word] = len(self._ids)
                 self._ids.append(self.known.lookup(word))
-                self._forms.append(self._lower.setdefault(word.lower(), len(self._lower)))
+                lower = word.lower()
+                self._forms.append(self._lower.setdefault(lower, len(self._lower)))
+                self._roots.append(self._begins.setdefault(lower[:ROOT], len(self._begins)))
+                self._rarities.append(self.known.rarity(lower))
                 if self.known.characters is not None:
                     self._spellings.append(self.known.spelling(word))
             found[i] = place
@@ -138,6 +157,14 @@ class WordTable:
     def forms(self) -> NDArray[np.int32]:
         """Numbers of the words in lower case, by place; unlike ids, they tell all words apart."""
         return np.array(self._forms, np.int32)
+
+    def roots(self) -> NDArray[np.int32]:
+        """Numbers of what the words begin with, by place."""
+        return np.array(self._roots, np.int32)
+
+    def rarities(self) -> NDArray[np.float64]:
+        """How rare the words are, by place."""
+        return np.array(self._rarities, np.float64)
 
     def spellings(self) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:
         """Their characters (W, C), padded with 0, and how many there are; None if not read."""
