@@ -30,7 +30,6 @@ class Tiles:
         held: Chunks of its matrices that a program holds from step to step; others are loaded anew.
         parts: How many programs share a turned product.
         registers: Whether operands are multiplied from registers, and not from on-chip memory.
-        ahead: How many chunks of an operand are under way while one is multiplied.
     """
 
     rows: int
@@ -41,14 +40,13 @@ class Tiles:
     held: int = 1 << 20
     parts: int = 1
     registers: bool = False
-    ahead: int = 1
 
     def form(self, size: int, state: int, item: int) -> Form:
         """How products are printed for these tiles, so many units and so wide a first state."""
         if not self.looks:
             return Form(
                 size, state, self.chunk, wide=item == 4, parts=self.parts,
-                registers=self.registers, ahead=self.ahead,
+                registers=self.registers,
             )  # fmt: skip
         pack = max(1, self.rows * self.chunk * item // 16 // (32 * self.warps))
         return Form(size, state, self.chunk, self.warps, pack, wide=item == 4)

@@ -23,7 +23,6 @@ class Form:
             for the units of all of them, and they add what they found. So each part of an operand
             is read by fewer programs.
         registers: Whether operands are multiplied from registers, and not from on-chip memory.
-        ahead: How many chunks of an operand are under way while one is multiplied.
     """
 
     size: int
@@ -34,7 +33,6 @@ class Form:
     wide: bool = False
     parts: int = 1
     registers: bool = False
-    ahead: int = 1
 
     @property
     def in_load(self) -> int:
@@ -138,12 +136,11 @@ class Product:
 
         The result is called `label`, and has the gates apart as its last axes of 2.
         """
-        count, ahead = self.form.chunks(self.mine), self.form.ahead
+        count = self.form.chunks(self.mine)
         lines = []
-        for c in range(-ahead, count):
-            if 0 <= c + ahead < count:  # under way while others are multiplied
-                lines += self._operand(c + ahead, rows, indent)
-            if 0 <= c + 1 < count:
+        for c in range(-1, count):
+            if c + 1 < count:  # the next one is under way while one is multiplied
+                lines += self._operand(c + 1, rows, indent)
                 lines += [f"{indent}if {c + 1} >= HELD:", *self._chunk(c + 1, indent + "    ")]
             if c >= 0:
                 lines += self._multiplied(c, indent)
