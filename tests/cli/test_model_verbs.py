@@ -185,9 +185,11 @@ value = 1000.0
 source = "anything does better"
 """
     )
-    result = call_command("reproduce", tmp_path / "toy.toml", "--seeds", 2, "--json")
+    seeds = ("--seeds", 2, "--set", "training.seed=3")
+    result = call_command("reproduce", tmp_path / "toy.toml", *seeds, "--json")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
+    assert [row["seed"] for row in rows] == [3, 4]
     assert [row["reached"] for row in rows] == [True, True]
     assert rows[0]["test_perplexity"] != rows[1]["test_perplexity"]
     assert "anything does better" in result.stderr

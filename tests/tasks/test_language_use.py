@@ -480,3 +480,10 @@ def test_subwords_compare_with_words(tmp_path):
     assert found["tokens"] > 4
     assert found["word_perplexity"] == pytest.approx(math.exp(loss / 4))
     assert found["bits_per_character"] == pytest.approx(loss / math.log(2) / 16)
+
+
+def test_only_a_network_moves_to_a_device(models):
+    moved = models["rnn"].to("cpu")
+    assert moved is models["rnn"]
+    with pytest.raises(ConfigError, match="'ngram' has no network to move to 'cuda'"):
+        models["ngram"].to("cuda")

@@ -83,12 +83,14 @@ def reproduce(
         return
     plan = load_recipe(recipe, settings)
     results: list[dict[str, Any]] = []
-    for seed in range(seeds):
-        model = plan.estimator(seed=plan.training.get("seed", 0) + seed)
+    first = plan.training.get("seed", 0)
+    for seed in range(first, first + seeds):
+        model = plan.estimator(seed=seed)
         place = None if out is None else out / f"{Path(recipe).stem}-{seed}"
         _fit(model, plan, place, resume=resume)
         row: dict[str, Any] = {"recipe": Path(recipe).stem, "seed": seed, **model.metrics_}
         if plan.data.test is not None:
+            _use_card(model)
             tested = model.evaluate(*plan.data.open(model.task, plan.data.test))
             row |= {f"test_{name}": value for name, value in tested.items()}
         if plan.target is not None:
@@ -101,6 +103,16 @@ def reproduce(
     print_rows(results, as_json=as_json, title=plan.title)
     if plan.target is not None:
         note(f"to reach: {plan.target.source}")
+
+
+def _use_card(model: Any) -> None:
+    """Have a network measured where it was trained, if it can be moved there."""
+    if not (hasattr(model, "to") and hasattr(model.model_, "parameters")):
+        return
+    import torch
+
+    if torch.cuda.is_available() and model.build_training().device != "cpu":
+        model.to("cuda")
 
 
 def _plan(

@@ -197,6 +197,18 @@ class LanguageModel(Estimator):
         self.require_fitted()
         return evaluated(self.engine_, self.reader, data, words)
 
+    def to(self, device: str) -> Self:
+        """Move the network to a device, "cpu" or "cuda"; it reads from there.
+
+        Raises:
+            ConfigError: If the model is counted, and there is no network.
+        """
+        self.require_fitted()
+        if not hasattr(self.model_, "to"):
+            raise ConfigError(f"architecture {self.arch!r} has no network to move to {device!r}")
+        self.model_.to(device)
+        return self
+
     @property
     def reader(self) -> TextReader:
         """How text becomes ids."""

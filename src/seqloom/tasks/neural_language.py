@@ -115,8 +115,8 @@ class NeuralLanguage(StoredNetwork):
     @torch.no_grad()
     def log_probs(self, sequences: Sequence[Ids]) -> list[tuple[float, ...]]:
         """The natural log-probability of each id, all sequences in one batch."""
-        ids = [torch.from_numpy(each).long() for each in sequences]
-        lengths = torch.tensor([len(each) for each in ids])
+        ids = [self._tensor(each) for each in sequences]
+        lengths = self._tensor(np.array([len(each) for each in ids]))
         targets = nn.utils.rnn.pad_sequence(ids, batch_first=True)  # (B, T)
         first = targets.new_full((len(ids), 1), self.end)
         inputs = torch.cat([first, targets[:, :-1]], dim=1)
