@@ -56,16 +56,33 @@ def test_windows_hold_every_word_and_whole_paragraphs(paragraphs, gap, sizes) ->
             place += size
 
 
-@given(st.lists(st.integers(1, 9), min_size=1), st.integers(1, 20), st.integers(0, 12))
-def test_neighbors_share_a_window_while_there_is_room(steps, piece, overlap) -> None:
+@given(st.lists(st.integers(1, 9), min_size=1), st.integers(1, 20), st.integers(0, 12), st.data())
+def test_neighbors_share_a_window_while_there_is_room(steps, piece, overlap, data) -> None:
+    window = data.draw(st.integers(max(piece, *steps, 1), 30))
+    overlap = min(overlap, piece - 1)
     edges = np.cumsum([0, *steps]).tolist()
-    found = pack(edges, piece, min(overlap, piece - 1))
+
+    def may_be(begin: int, end: int) -> bool:
+        inside = [b - a for a, b in pairwise(edges) if begin <= a and b <= end]
+        size = sum(inside)
+        return len(inside) == 1 or size <= piece or (size <= window and sum(inside[:-1]) <= overlap)
+
+    found = pack(edges, window, piece, overlap)
     for begin, end in found:
-        assert begin in edges and end in edges
-        alone = edges.index(end) - edges.index(begin) == 1
-        assert end - begin <= piece or alone
+        assert may_be(begin, end)
         if end != edges[-1]:
-            assert edges[edges.index(end) + 1] - begin > piece
+            assert not may_be(begin, edges[edges.index(end) + 1])
+    for (first, before), (begin, end) in pairwise(found):
+        # Nothing that could be read again is left out.
+        earlier = [edge for edge in edges if first < edge < begin and before - edge <= overlap]
+        new = edges[edges.index(before) + 1]
+        assert end >= new and not any(may_be(edge, new) for edge in earlier)
+
+
+def test_a_heading_is_read_with_what_it_stands_over() -> None:
+    text = "First one.\n\nA head\n\n" + "So it goes on. " * 3 + "\n\nMore of it."
+    found = cut_passage(text, words_of(text), window=14, piece=6, overlap=2, language="en")
+    assert found == [(0, 4), (2, 16), (16, 19)]
 
 
 def test_lines_end_paragraphs_after_a_stop_only() -> None:

@@ -61,7 +61,8 @@ class Reader(Estimator):
         max_words: The most words of an answer.
         window: The most words that are read at once in use. A longer passage is cut into windows,
             between paragraphs; a paragraph of more words is cut between sentences.
-        piece: Words up to which neighboring paragraphs or sentences share a window.
+        piece: Words up to which neighboring paragraphs or sentences share a window, about as many
+            as training passages have.
         overlap: Words of the window before that are read again, at most; whole paragraphs or
             sentences.
         max_windows: How many windows are read for a question: those that have most in common with

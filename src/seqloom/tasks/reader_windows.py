@@ -25,16 +25,15 @@ def cut_passage(
     r"""Return the first word and the one after the last of each window of a passage.
 
     A passage of at most `window` words is one window. A longer one is cut into paragraphs, and
-    a paragraph of more than `window` words into sentences. Neighbors share a window as long as they
-    have at most `piece` words together.
+    a paragraph of more than `window` words into sentences. Neighbors share a window as `pack` says.
 
     Args:
         text: The passage.
         spans: Where each of its words begins and ends.
         window: The most words of a window.
         piece: Words up to which neighbors share a window.
-        overlap: Words of the window before that are read again, whole paragraphs or sentences. A
-            sentence of more than `piece` words is cut after each so many words.
+        overlap: Words of the window before that are read again at most, whole paragraphs or
+            sentences. A sentence of more than `piece` words is cut after each so many words.
         language: Whose sentences, as `split_sentences` takes it.
 
     >>> text = "Ada slept. Max ran far.\n\nEva sang. Bob sat."
@@ -56,7 +55,7 @@ def cut_passage(
             for sentence in split_sentences(text[begin:end], language):
                 _add(edges, bisect_left(starts, begin + sentence.end), piece, overlap or piece)
         _add(edges, last, window, overlap or piece)
-    return pack(edges, piece, overlap)
+    return pack(edges, window, piece, overlap)
 
 
 def _add(edges: list[int], edge: int, most: int, step: int) -> None:
@@ -79,19 +78,25 @@ def _paragraphs(text: str) -> list[tuple[int, int]]:
     return [*found, (begin, len(text))]
 
 
-def pack(edges: Sequence[int], piece: int, overlap: int) -> list[tuple[int, int]]:
-    """Return stretches that hold neighbors between `edges` and have at most `piece` words.
+def pack(edges: Sequence[int], window: int, piece: int, overlap: int) -> list[tuple[int, int]]:
+    """Return stretches that hold what lies between neighboring `edges`.
 
-    What has more words is a stretch of its own. Each stretch begins with as much of the one before
-    as has at most `overlap` words and leaves room for something new.
+    Each begins with the end of the one before, up to `overlap` words. It goes on while it has at
+    most `piece` words; after at most `overlap` words, such as those of a heading, what comes next
+    may have more, up to `window` words in all.
 
-    >>> pack([0, 3, 5, 9, 10], 6, 2)
-    [(0, 5), (3, 9), (9, 10)]
+    >>> pack([0, 3, 5, 9, 10, 17], window=8, piece=6, overlap=2)
+    [(0, 5), (3, 9), (9, 17)]
     """
+
+    def fits(first: int, last: int) -> bool:
+        size = edges[last] - edges[first]
+        return size <= piece or (size <= window and edges[last - 1] - edges[first] <= overlap)
+
     found, first, last = [], 0, 0
     while True:
         last += 1
-        while last + 1 < len(edges) and edges[last + 1] - edges[first] <= piece:
+        while last + 1 < len(edges) and fits(first, last + 1):
             last += 1
         found.append((edges[first], edges[last]))
         if last + 1 == len(edges):
@@ -99,5 +104,5 @@ def pack(edges: Sequence[int], piece: int, overlap: int) -> list[tuple[int, int]
         again, first = first, last
         while first - 1 > again and edges[last] - edges[first - 1] <= overlap:
             first -= 1
-        while first < last and edges[last + 1] - edges[first] > piece:
+        while first < last and not fits(first, last + 1):
             first += 1
