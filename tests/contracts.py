@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from gradients import assert_gradients_match
 from seqloom import LanguageModel
 from seqloom.architectures import find_architecture, load_config_class, load_model_class
 from seqloom.errors import ConfigError, ShapeError
@@ -173,16 +174,12 @@ def every_parameter_gets_a_gradient(case: LMCase, tmp_path: Path) -> None:
 
 def gradients_match_finite_differences(case: LMCase, tmp_path: Path) -> None:
     model, ids, lengths = Scored(case.model()), some_ids(2, 3), torch.tensor([3, 2])
-    names = [name for name, _ in model.named_parameters()]
 
-    def scores(*weights: Tensor) -> tuple[Tensor, Tensor]:
-        found = torch.func.functional_call(
-            model, dict(zip(names, weights, strict=True)), (ids, lengths)
-        )
+    def scores() -> tuple[Tensor, Tensor]:
+        found = model(ids, lengths)
         return found[0, 2], found[1, :2]
 
-    weights = tuple(weight.detach().requires_grad_() for weight in model.parameters())
-    assert torch.autograd.gradcheck(scores, weights)
+    assert_gradients_match(scores, list(model.parameters()))
 
 
 def bad_input_is_refused(case: LMCase, tmp_path: Path) -> None:

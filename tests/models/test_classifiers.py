@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from gradients import assert_gradients_match
 from seqloom import Classifier
 from seqloom.architectures import find_architecture, load_config_class, load_model_class
 from seqloom.errors import ConfigError, ShapeError
@@ -325,14 +326,7 @@ def test_gradients_match_finite_differences(arch):
     case = Case(arch, recurrent, {"pooling": "attention"})
     model = case.model(activation="tanh") if arch == "cnn" else case.model()
     rows, lengths = case.rows(2, 3), torch.tensor([3, 2])
-    names = [name for name, _ in model.named_parameters()]
-
-    def run(*weights):
-        given = dict(zip(names, weights, strict=True))
-        return torch.func.functional_call(model, given, (rows, lengths)).scores
-
-    weights = tuple(weight.detach().requires_grad_() for weight in model.parameters())
-    assert torch.autograd.gradcheck(run, weights)
+    assert_gradients_match(lambda: [model(rows, lengths).scores], list(model.parameters()))
 
 
 @pytest.mark.parametrize("arch", list(SMALL))

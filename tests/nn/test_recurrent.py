@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from gradients import assert_gradients_match
 from made_up import MadeUp
 from seqloom.errors import BackendError, ConfigError, ShapeError
 from seqloom.nn.cells import CELLS
@@ -124,16 +125,13 @@ def check_gradients(cell, options):
     layer = Recurrent(CASES[cell], 2, 3, num_layers=2, backend="reference", **options).double()
     x = random_input(2, 3, 2).requires_grad_()
     begin = [torch.randn_like(s).requires_grad_() for s in layer.initial_states(2)]
-    weights = dict(layer.named_parameters())
 
-    def run(x, *values):
-        states, given = values[: len(begin)], values[len(begin) :]
-        call = dict(zip(weights, given, strict=True))
+    def run():
         torch.manual_seed(3)
-        outputs, after = torch.func.functional_call(layer, call, (x, torch.tensor([3, 1]), states))
+        outputs, after = layer(x, torch.tensor([3, 1]), begin)
         return (outputs, *after)
 
-    assert torch.autograd.gradcheck(run, (x, *begin, *weights.values()))
+    assert_gradients_match(run, [x, *begin, *layer.parameters()])
 
 
 @pytest.mark.parametrize("cell", CASES)
