@@ -36,7 +36,8 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     """Fit one tagger and measure it; the test data is read here and nowhere else."""
     from seqloom.tasks.recipe import load_recipe
 
-    plan = load_recipe(RECIPES[cell["data"]], [f"model.output={cell['output']}"])
+    changed = [f"model.output={cell['output']}", *cell.get("set", "").split()]
+    plan = load_recipe(RECIPES[cell["data"]], changed)
     changes: dict[str, Any] = {"seed": cell["seed"], "device": cell["device"]}
     if cell["epochs"]:
         changes["epochs"] = cell["epochs"]
@@ -46,7 +47,7 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     metric = plan.target.metric
     return {
         "metric": metric,
-        "valid": model.metrics_[f"valid_{metric}"],
+        "valid": model.metrics_.get(f"valid_{metric}"),  # none where all data was trained on
         "test": found[metric],
         "test_accuracy": found["accuracy"],
         "target": plan.target.value,
@@ -59,16 +60,24 @@ def show(results: list[Result]) -> None:
     print("| data | output | metric | seeds | valid | test | chosen | to reach | minutes a run |")
     print("|---|---|---|---|---|---|---|---|---|")
     for runs in grouped(results).values():
-        cell, best = runs[0]["cell"], max(runs, key=lambda run: run["valid"])
+        cell, chosen, valid = runs[0]["cell"], "", ""
+        if all(run["valid"] is not None for run in runs):
+            chosen = f"{100 * max(runs, key=lambda run: run['valid'])['test']:.2f}"
+            valid = spread([run["valid"] for run in runs])
         cut = "*" if any(run["cut"] for run in runs) else ""
         minutes = statistics.mean(run["seconds"] for run in runs) / 60
         print(
-            f"| {cell['data']} | {cell['output']} | {best['metric']} | {len(runs)}{cut} | "
-            f"{spread([run['valid'] for run in runs])} | {spread([run['test'] for run in runs])} | "
-            f"{100 * best['test']:.2f} | {100 * best['target']:.1f} | {minutes:.1f} |"
+            f"| {named(cell)} | {cell['output']} | {runs[0]['metric']} | {len(runs)}{cut} | "
+            f"{valid} | {spread([run['test'] for run in runs])} | "
+            f"{chosen} | {100 * runs[0]['target']:.1f} | {minutes:.1f} |"
         )
     if any(run["cut"] for run in results):
         print("\n\\* some of its runs were ended by the time limit")
+
+
+def named(cell: Cell) -> str:
+    """The data set of a cell, and what was changed in its recipe."""
+    return " ".join([cell["data"], *cell.get("set", "").split()])
 
 
 def time_step(rounds: int) -> None:
@@ -178,6 +187,7 @@ def main() -> None:
     parser.add_argument("--outputs", nargs="*", default=[*OUTPUTS], choices=OUTPUTS)
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, default=None, help="fewer than the recipe's")
+    parser.add_argument("--set", default="", help="changes of the recipe, as KEY=VALUE KEY=VALUE")
     parser.add_argument("--data", default=None, help="the folder of data sets ($SEQLOOM_DATA)")
     parser.add_argument("--step", action="store_true", help="time an update")
     parser.add_argument("--cut", action="store_true", help="time the segmenter")
@@ -200,6 +210,7 @@ def main() -> None:
             "seed": seed,
             "epochs": options.epochs,
             "device": options.device,
+            **({"set": options.set} if options.set else {}),
         }
         for seed in options.seeds
         for data in options.data_sets

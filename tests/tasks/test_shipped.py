@@ -26,9 +26,22 @@ def test_what_is_to_come_with_the_package_does():
     )
 
 
+def size_of(names):
+    """Bytes of some models."""
+    files = [file for name in names for file in SHIPPED[name].rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)
+
+
 def test_all_of_it_is_small():
-    files = [file for place in SHIPPED.values() for file in place.rglob("*") if file.is_file()]
-    assert sum(file.stat().st_size for file in files) <= 40e6
+    by_task = {}
+    for name, place in SHIPPED.items():
+        by_task.setdefault(read_model(place).header.task, []).append(name)
+    assert size_of(SHIPPED) <= 40e6
+    assert size_of(by_task["lm"]) <= 6e6
+    assert size_of([*by_task["tag"], *by_task["classify"], *by_task["relate"]]) <= 6e6
+    assert size_of(by_task["translate"]) <= 12e6
+    assert size_of(by_task["answer"]) <= 10e6
+    assert size_of(by_task["embed"]) <= 6e6
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -341,7 +341,10 @@ def _as_bytes(content: Any) -> bytes:
         return content
     if isinstance(content, str):
         return content.encode()
-    return json.dumps(content, ensure_ascii=True).encode()
+    try:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a pair of surrogates: only escaped is it valid
+        return json.dumps(content, separators=(",", ":")).encode()
 
 
 def _write_file(path: Path, content: Any) -> None:
