@@ -175,7 +175,7 @@ def every_parameter_gets_a_gradient(case: LMCase, tmp_path: Path) -> None:
 def gradients_match_finite_differences(case: LMCase, tmp_path: Path) -> None:
     model, ids, lengths = Scored(case.model()), some_ids(2, 3), torch.tensor([3, 2])
 
-    def scores() -> tuple[Tensor, Tensor]:
+    def scores(*_: Tensor) -> tuple[Tensor, Tensor]:
         found = model(ids, lengths)
         return found[0, 2], found[1, :2]
 

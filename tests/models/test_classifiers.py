@@ -326,7 +326,7 @@ def test_gradients_match_finite_differences(arch):
     case = Case(arch, recurrent, {"pooling": "attention"})
     model = case.model(activation="tanh") if arch == "cnn" else case.model()
     rows, lengths = case.rows(2, 3), torch.tensor([3, 2])
-    assert_gradients_match(lambda: [model(rows, lengths).scores], list(model.parameters()))
+    assert_gradients_match(lambda *_: [model(rows, lengths).scores], list(model.parameters()))
 
 
 @pytest.mark.parametrize("arch", list(SMALL))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradients import assert_gradients_match
+from gradients import assert_gradients_match, with_weights
 from made_up import MadeUp
 from seqloom.errors import BackendError, ConfigError, ShapeError
 from seqloom.nn.cells import CELLS
@@ -126,12 +126,13 @@ def check_gradients(cell, options):
     x = random_input(2, 3, 2).requires_grad_()
     begin = [torch.randn_like(s).requires_grad_() for s in layer.initial_states(2)]
 
-    def run():
+    def run(x, *values):
+        states, weights = values[: len(begin)], values[len(begin) :]
         torch.manual_seed(3)
-        outputs, after = layer(x, torch.tensor([3, 1]), begin)
+        outputs, after = with_weights(layer, weights, x, torch.tensor([3, 1]), states)
         return (outputs, *after)
 
-    assert_gradients_match(run, [x, *begin, *layer.parameters()])
+    assert_gradients_match(run, [x, *begin, *layer.parameters()], together=True)
 
 
 @pytest.mark.parametrize("cell", CASES)
