@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.extract import TermTable, reference
+from seqloom.extract import TermTable, loops, reference
 from seqloom.extract.config import LexRankConfig, TextRankConfig, TfidfConfig
 from seqloom.extract.reading import Document
 from seqloom.extract.scorers import LexRank, TextRank, Tfidf, kept_terms
@@ -39,7 +39,7 @@ def adjacency(graph, n: int) -> np.ndarray:
     found = np.zeros((n, n))
     for i in range(n):
         for k in range(rows[i], rows[i + 1]):
-            found[i, columns[k]] = weights[k] if len(weights) else 1.0
+            found[i, columns[k]] = found[columns[k], i] = weights[k]
     return found
 
 
@@ -153,6 +153,30 @@ def test_pruning_keeps_the_rarest_terms_within_the_number_of_pairs():
     assert (table.frequency[kept & (table.frequency > 1)] ** 2).sum() <= 20 * len(made)
     assert table.frequency[kept].max() < table.frequency[~kept].min()
     assert kept_terms(table, None).all()
+
+
+@pytest.mark.parametrize("max_pairs", [None, 20])
+def test_terms_in_common_and_what_is_listed_make_one_edge_a_pair(max_pairs):
+    sentences = random_sentences(2, 90, 40)
+    made = document(sentences)
+    table = TermTable(made)
+    kept = kept_terms(table, max_pairs)
+    rare = {term for term, is_kept in zip(made.terms, kept, strict=True) if is_kept}
+    graph = loops.repeated_terms(table.rows, table.terms, table.frequency, kept)
+    found = adjacency(graph, len(made))
+    only_common = 0
+    for i, first in enumerate(sentences):
+        for j, second in enumerate(sentences):
+            shared = set(first) & set(second)
+            edge = len(shared) + found[i, j]
+            if i == j or not shared:
+                assert edge == 0
+            elif shared & rare:
+                assert edge == 1
+            else:
+                assert edge == len(shared)
+                only_common += 1
+    assert (only_common > 0) == (max_pairs is not None)
 
 
 def test_a_pair_that_pruning_leaves_is_compared_by_all_its_terms():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seqloom import Summarizer, load
 from seqloom.architectures import architectures
 from seqloom.errors import ConfigError, DataError, InputError
-from seqloom.extract import FEATURES, Reader, feature_table
+from seqloom.extract import FEATURES, Length, Reader, choose, feature_table
 from seqloom.extract.learning import fit_weights, gains
 from seqloom.text import WordTokenizer
 
@@ -94,6 +94,15 @@ def test_lengths():
     cut = WordTokenizer("zh").words
     found = model.summarize(CHINESE, words=8)
     assert 0 < sum(len(cut(s.text.rstrip("。"))) for s in found) <= 8
+
+
+def test_of_sentences_equal_but_for_rounding_the_earlier_is_chosen():
+    reader = Reader()
+    document = reader.read(TEXT)
+    scores = np.array([0.5, 1 / 3, 0.1 + 0.2, 0.3, 0.1, 0.3 - 1e-16])
+    assert scores[2] > scores[3] > scores[5]
+    found = choose(document, scores[::-1].copy(), Length(sentences=3), reader)
+    assert found == [0, 4, 5]
 
 
 @pytest.mark.parametrize(

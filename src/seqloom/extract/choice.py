@@ -16,6 +16,7 @@ from seqloom.extract.table import TermTable
 
 Floats = NDArray[np.float64]
 DEFAULT_SENTENCES = 5
+SAME = 10  # decimals; scores that differ after them are equal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +74,9 @@ def choose(
 ) -> list[int]:
     r"""Return the numbers of the sentences chosen, in the order of the text.
 
-    The best is taken first, then the next best that still fits; of equal ones the earlier. A
-    sentence that repeats another word for word is never taken. With `diversity` $\delta$ the next
-    is the one of the highest
+    The best is taken first, then the next best that still fits; of equal ones the earlier, those
+    that differ by rounding alone being equal. A sentence that repeats another word for word is
+    never taken. With `diversity` $\delta$ the next is the one of the highest
 
     $$(1 - \delta) \frac{S_i}{\max S} - \delta \max_{j \text{ chosen}} \cos(s_i, s_j)$$
 
@@ -91,6 +92,7 @@ def choose(
     """
     if not 0 <= diversity <= 1:
         raise ConfigError(f"diversity must lie between 0 and 1, got {diversity!r}")
+    scores = scores.round(SAME)
     allowed = _first_copies(document)
     if length.threshold is not None:
         allowed &= scores >= length.threshold * scores.mean()

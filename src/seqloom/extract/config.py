@@ -85,14 +85,15 @@ class _GraphConfig:
         tolerance: The walk ends when the scores change by less than this on average.
         max_steps: It ends after so many steps in any case.
         max_pairs: How many pairs a sentence are compared on average where pairs must be looked at
-            one by one. Beyond it the commonest terms no longer make a pair, so that time grows with
-            the length of the text and not its square; None compares all.
+            one by one. Beyond it, which takes some 28,000 sentences of news, the commonest terms no
+            longer make a pair, so that time and memory grow with the length of the text and not its
+            square; None compares all. Unweighted TextRank counts such terms one by one instead.
     """
 
     damping: float = 0.85
     tolerance: float = 1e-8
     max_steps: int = 200
-    max_pairs: int | None = 350
+    max_pairs: int | None = 3000
 
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from seqloom.errors import ConfigError
-from seqloom.extract import loops, walks
+from seqloom.extract import loops
 from seqloom.extract.reading import Document, Reader
+from seqloom.extract.walks import walk_edges
 from seqloom.text.scripts import has_cjk
 
 LONGEST_PHRASE = 4  # words
@@ -63,7 +64,8 @@ def find_keywords(
     pairs, weights = np.unique(keys, return_counts=True)
     rows = np.searchsorted(pairs, np.arange(size + 1) * size)
     columns = (pairs % max(size, 1)).astype(np.int32)
-    scores, _ = walks.walk(rows, columns, weights.astype(np.float64), damping, 1e-8, 200)
+    edges = (rows, columns, weights.astype(np.float64))
+    scores = walk_edges(edges, damping, 1e-8, 200)
     occurs = np.bincount(document.ids, minlength=size)
     scores[occurs == 0] = 0.0
     ranked = [int(i) for i in np.argsort(-scores, kind="stable") if occurs[i]]

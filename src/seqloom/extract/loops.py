@@ -74,73 +74,122 @@ def rarest_terms(frequency, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def similarity_edges(  # type: ignore[no-untyped-def]
-    rows, terms, values, frequency, logs, kept, threshold, own, binary
-):
-    """List the pairs of sentences of a similarity above `threshold`, row by row.
+def repeated_terms(rows, terms, frequency, kept):  # type: ignore[no-untyped-def]
+    """List the pairs of sentences with several terms in common, as edges of 1 less their number.
 
-    The similarity is the sum over common terms of the product of their values, divided by the sum
-    of the sentences' `logs` where there are any. Only sentences with a `kept` term in common are
-    looked at, but then all their terms count. `own` lists a sentence as its own neighbor too;
-    `binary` leaves out the weights.
+    Added to one for each common term, they make one for each pair. A pair stands in the row of the
+    later sentence. Only sentences with a `kept` term in common are looked at, but then all their
+    terms count. A sentence itself is listed too, so that no edge leads back to it.
     """
     n = len(rows) - 1
-    starts, entries, sentences = sentences_of_terms(rows, terms, frequency)
+    starts, _, sentences = sentences_of_terms(rows, terms, frequency)
     out_rows = np.zeros(n + 1, np.int64)
-    columns = np.empty(max(16 * n, 16), np.int32)
-    weights = np.empty(0 if binary else max(16 * n, 16))
-    sums = np.zeros(n)
-    stamp = np.full(n, -1, np.int64)
-    touched = np.empty(n, np.int32)
-    common = np.zeros(len(frequency))  # of the row at hand, the values of terms that are not kept
+    columns, weights = np.empty(16 * n, np.int32), np.empty(16 * n)
+    counts = np.zeros(n, np.int32)
+    touched = np.empty(n + 1, np.int32)
+    is_common = np.zeros(len(frequency), np.bool_)  # terms of the row at hand that are not kept
     at = 0
     for i in range(n):
         count, has_common = 0, False
         for k in range(rows[i], rows[i + 1]):
             t = terms[k]
             if not kept[t]:
-                common[t] = values[k]
-                has_common = True
+                is_common[t] = has_common = True
                 continue
-            for m in range(starts[t], starts[t + 1]):
+            m = starts[t]
+            while sentences[m] < i:
                 j = sentences[m]
-                if stamp[j] != i:
-                    stamp[j] = i
-                    sums[j] = 0.0
-                    touched[count] = j
-                    count += 1
-                sums[j] += values[k] * values[entries[m]]
-        if own and rows[i + 1] > rows[i] and stamp[i] != i:
-            stamp[i] = i
-            sums[i] = 0.0
-            touched[count] = i
-            count += 1
+                touched[count] = j  # without a branch, which could not be foreseen
+                count += counts[j] == 0
+                counts[j] += 1
+                m += 1
+        columns, weights = _with_room(columns, weights, at + count + 1)
         for c in range(count):
             j = touched[c]
-            if j == i and not own:
-                continue
-            s = sums[j]
             if has_common:
                 for k in range(rows[j], rows[j + 1]):
-                    if common[terms[k]] != 0.0:
-                        s += common[terms[k]] * values[k]
+                    counts[j] += is_common[terms[k]]
+            if counts[j] > 1:
+                columns[at], weights[at] = j, 1.0 - counts[j]
+                at += 1
+            counts[j] = 0
+        columns[at], weights[at] = i, np.float64(rows[i] - rows[i + 1])
+        at += 1
+        for k in range(rows[i], rows[i + 1]):
+            is_common[terms[k]] = False
+        out_rows[i + 1] = at
+    return out_rows, columns[:at], weights[:at]
+
+
+@compiled
+def similar_pairs(  # type: ignore[no-untyped-def]
+    rows, terms, values, frequency, logs, kept, threshold, own, binary
+):
+    """List the pairs of sentences of a similarity above `threshold` as edges.
+
+    The similarity is the sum over common terms of the product of their values, none negative,
+    divided by the sum of the sentences' `logs` where there are any. A pair stands in the row of the
+    later sentence. Only sentences with a `kept` term in common are looked at, but then all their
+    terms count. `own` lists a sentence as its own neighbor too; `binary` makes every weight 1.
+    """
+    n = len(rows) - 1
+    starts, entries, sentences = sentences_of_terms(rows, terms, frequency)
+    of_terms = values[entries]
+    out_rows = np.zeros(n + 1, np.int64)
+    columns, weights = np.empty(16 * n, np.int32), np.empty(16 * n)
+    sums = np.zeros(n)  # 0 of those that are not touched
+    touched = np.empty(n + 1, np.int32)
+    common = np.zeros(len(frequency))  # of the row at hand, the values of terms that are not kept
+    at = 0
+    for i in range(n):
+        count, has_common = 0, False
+        for k in range(rows[i], rows[i + 1]):
+            t, value = terms[k], values[k]
+            if value == 0.0:
+                continue
+            if own:
+                if sums[i] == 0.0:
+                    touched[count] = i
+                    count += 1
+                sums[i] += value * value
+            if not kept[t]:
+                common[t] = value
+                has_common = True
+                continue
+            m = starts[t]
+            while sentences[m] < i:
+                j = sentences[m]
+                touched[count] = j  # without a branch, which could not be foreseen
+                count += sums[j] == 0.0
+                sums[j] += value * of_terms[m]
+                m += 1
+        columns, weights = _with_room(columns, weights, at + count)
+        for c in range(count):
+            j = touched[c]
+            s, sums[j] = sums[j], 0.0
+            if has_common and j != i:
+                for k in range(rows[j], rows[j + 1]):
+                    s += common[terms[k]] * values[k]
             if len(logs):
                 norm = logs[i] + logs[j]
                 s = s / norm if norm > 0 else 0.0
             if s > threshold:
-                if at == len(columns):
-                    columns = np.concatenate((columns, np.empty(at, np.int32)))
-                    if not binary:
-                        weights = np.concatenate((weights, np.empty(at)))
-                columns[at] = j
-                if not binary:
-                    weights[at] = s
+                columns[at], weights[at] = j, 1.0 if binary else s
                 at += 1
         if has_common:
             for k in range(rows[i], rows[i + 1]):
                 common[terms[k]] = 0.0
         out_rows[i + 1] = at
     return out_rows, columns[:at], weights[:at]
+
+
+@compiled
+def _with_room(columns, weights, size):  # type: ignore[no-untyped-def]
+    """The same, made longer if they are shorter than that."""
+    if size > len(columns):
+        columns = np.concatenate((columns, np.empty(size, np.int32)))
+        weights = np.concatenate((weights, np.empty(size)))
+    return columns, weights
 
 
 @compiled
@@ -188,10 +237,10 @@ def choose_diverse(  # type: ignore[no-untyped-def]
 
 @compiled
 def neighbor_words(ids, offsets, size, window):  # type: ignore[no-untyped-def]
-    """List, as keys `a * size + b`, the pairs of terms less than `window` apart in a sentence."""
+    """List, as keys `a * size + b`, the pairs a > b of terms less than `window` apart."""
     room = 0
     for i in range(len(offsets) - 1):
-        room += (offsets[i + 1] - offsets[i]) * (window - 1) * 2
+        room += (offsets[i + 1] - offsets[i]) * (window - 1)
     keys = np.empty(room, np.int64)
     at = 0
     for i in range(len(offsets) - 1):
@@ -199,7 +248,6 @@ def neighbor_words(ids, offsets, size, window):  # type: ignore[no-untyped-def]
             for m in range(k + 1, min(k + window, offsets[i + 1])):
                 a, b = np.int64(ids[k]), np.int64(ids[m])
                 if a != b:
-                    keys[at] = a * size + b
-                    keys[at + 1] = b * size + a
-                    at += 2
+                    keys[at] = max(a, b) * size + min(a, b)
+                    at += 1
     return keys[:at].copy()

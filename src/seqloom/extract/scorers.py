@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from seqloom.extract.config import (
 from seqloom.extract.features import feature_table, standardized
 from seqloom.extract.reading import Document
 from seqloom.extract.table import TermTable
+from seqloom.extract.walks import NO_EDGES, Edges, walk_edges
 
 Floats = NDArray[np.float64]
 NO_LOGS = np.empty(0)
@@ -115,18 +116,19 @@ class TextRank:
             )
             return found
         table = TermTable(document)
-        graph = self.graph(table)
-        found, _ = walks.walk(*graph, c.damping, c.tolerance, c.max_steps)
-        return found
+        if c.threshold == 0:
+            kept = kept_terms(table, c.max_pairs)
+            edges = loops.repeated_terms(table.rows, table.terms, table.frequency, kept)
+            return walk_vectors(table, np.ones(len(table.terms)), edges, c)
+        return walk_edges(self.graph(table), c.damping, c.tolerance, c.max_steps)
 
-    def graph(self, table: TermTable) -> Any:
-        """The edges, row by row: where each row begins, the neighbors, the weights."""
+    def graph(self, table: TermTable) -> Edges:
+        """The edges above the threshold, each in the row of the later sentence."""
         c = self.config
-        lengths = table.document.lengths
-        logs = np.log(np.maximum(lengths, 1)) if c.weighted or c.threshold else NO_LOGS
+        logs = np.log(np.maximum(table.document.lengths, 1))
         kept = kept_terms(table, c.max_pairs)
         ones = np.ones(len(table.terms))
-        return loops.similarity_edges(
+        found: Edges = loops.similar_pairs(
             table.rows,
             table.terms,
             ones,
@@ -137,6 +139,7 @@ class TextRank:
             False,
             not c.weighted,
         )
+        return found
 
 
 class LexRank:
@@ -164,27 +167,15 @@ class LexRank:
         """The score of each sentence."""
         c = self.config
         table = TermTable(document, self.idf)
-        found: Floats
         if c.threshold is None:
-            found, _ = walks.cosine_walk(
-                table.rows,
-                table.terms,
-                table.vectors,
-                document.vocab_size,
-                c.damping,
-                c.tolerance,
-                c.max_steps,
-            )
-            return found
-        graph = self.graph(table)
-        found, _ = walks.walk(*graph, c.damping, c.tolerance, c.max_steps)
-        return found
+            return walk_vectors(table, table.vectors, NO_EDGES, c)
+        return walk_edges(self.graph(table), c.damping, c.tolerance, c.max_steps)
 
-    def graph(self, table: TermTable) -> Any:
-        """The edges, row by row; a sentence is its own neighbor, as in the paper."""
+    def graph(self, table: TermTable) -> Edges:
+        """The edges as of `TextRank.graph`; a sentence is its own neighbor, as in the paper."""
         c = self.config
         kept = kept_terms(table, c.max_pairs)
-        return loops.similarity_edges(
+        found: Edges = loops.similar_pairs(
             table.rows,
             table.terms,
             table.vectors,
@@ -195,6 +186,7 @@ class LexRank:
             True,
             True,
         )
+        return found
 
 
 class Features:
@@ -233,6 +225,24 @@ class Features:
     def table(self, document: Document) -> dict[str, Floats]:
         """The features of each sentence by name."""
         return feature_table(document, self.idf, self.config.keywords, self.cues)
+
+
+def walk_vectors(
+    table: TermTable, values: Floats, edges: Edges, config: TextRankConfig | LexRankConfig
+) -> Floats:
+    """The scores of a walk over the products of vectors, `edges` being added to them."""
+    found, _ = walks.walk(
+        table.rows,
+        table.terms,
+        values,
+        len(table.frequency),
+        edges,
+        config.damping,
+        config.tolerance,
+        config.max_steps,
+    )
+    scores: Floats = found
+    return scores
 
 
 def kept_terms(table: TermTable, max_pairs: int | None) -> NDArray[np.bool_]:

@@ -9,47 +9,74 @@ A document comes as for `loops`.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqloom.compiled import compiled
 from seqloom.extract.loops import distinct_terms, sentences_of_terms
 
+Floats = NDArray[np.float64]
+Edges = tuple[NDArray[np.int64], NDArray[np.int32], Floats]
+"""Edges by rows, each in that of the later node: where rows begin, the earlier nodes, weights."""
+NO_EDGES: Edges = (np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+
+
+def walk_edges(edges: Edges, damping: float, tolerance: float, steps: int) -> Floats:
+    """The scores of the nodes of a graph whose edges are all listed."""
+    rows, no_terms, no_values = np.zeros_like(edges[0]), np.empty(0, np.int32), np.empty(0)
+    found: Floats
+    found, _ = walk(rows, no_terms, no_values, 0, edges, damping, tolerance, steps)
+    return found
+
 
 @compiled
-def walk(rows, columns, weights, damping, tolerance, steps):  # type: ignore[no-untyped-def]
-    """The scores of the nodes of a graph whose edges are listed, and the steps it took.
+def walk(rows, terms, values, size, edges, damping, tolerance, steps):  # type: ignore[no-untyped-def]
+    """The scores of sentences in a walk over a graph, and the steps it took.
 
-    Without weights every edge is 1.
+    An edge weighs the product of two sentences' vectors and what `edges` adds to it. The entries of
+    the vectors are `values`, so that a product with all these weights is two products with the
+    vectors, and no pair is listed. `edges` lead both ways.
     """
     n = len(rows) - 1
-    weighted = len(weights) > 0
+    edge_rows, columns, weights = edges
+    sums = np.empty(size)
+    share = np.ones(n)
     total = np.zeros(n)
-    for i in range(n):
-        if weighted:
-            for k in range(rows[i], rows[i + 1]):
-                total[i] += weights[k]
-        else:
-            total[i] = rows[i + 1] - rows[i]
     score = np.ones(n)
-    share = np.empty(n)
-    step = 0
+    received = np.empty(n)
+    step = -1  # the first round adds up the edges of each sentence
     while step < steps:
-        step += 1
+        sums[:] = 0.0
         for i in range(n):
-            share[i] = score[i] / total[i] if total[i] > 0 else 0.0
-        change = 0.0
+            for k in range(rows[i], rows[i + 1]):
+                sums[terms[k]] += values[k] * share[i]
         for i in range(n):
             s = 0.0
-            if weighted:
-                for k in range(rows[i], rows[i + 1]):
-                    s += weights[k] * share[columns[k]]
-            else:
-                for k in range(rows[i], rows[i + 1]):
-                    s += share[columns[k]]
-            s = (1.0 - damping) + damping * s
-            change += abs(s - score[i])
-            score[i] = s
-        if change <= tolerance * n:
-            break
+            for k in range(rows[i], rows[i + 1]):
+                s += values[k] * sums[terms[k]]
+            received[i] = s
+        for i in range(len(edge_rows) - 1):
+            s = 0.0
+            for k in range(edge_rows[i], edge_rows[i + 1]):
+                j = columns[k]
+                s += weights[k] * share[j]
+                if j != i:
+                    received[j] += weights[k] * share[i]
+            received[i] += s
+        step += 1
+        if step == 0:
+            total[:] = received
+        else:
+            change = 0.0
+            for i in range(n):
+                s = 1.0 - damping
+                if total[i] > 0:
+                    s += damping * received[i]
+                change += abs(s - score[i])
+                score[i] = s
+            if change <= tolerance * n:
+                break
+        for i in range(n):
+            share[i] = score[i] / total[i] if total[i] > 0 else 0.0
     return score, step
 
 
@@ -174,46 +201,6 @@ def textrank_walk(ids, offsets, size, damping, tolerance, steps):  # type: ignor
                 s = 1.0 - damping
                 if total[i] > 0:
                     s += damping * received[i]
-                change += abs(s - score[i])
-                score[i] = s
-            if change <= tolerance * n:
-                break
-        for i in range(n):
-            share[i] = score[i] / total[i] if total[i] > 0 else 0.0
-    return score, step
-
-
-@compiled
-def cosine_walk(rows, terms, values, size, damping, tolerance, steps):  # type: ignore[no-untyped-def]
-    """Continuous LexRank: every pair joined by its cosine, without listing the pairs.
-
-    `values` are the sentences as vectors of length 1, so the product with the matrix of cosines is
-    two products with them. A sentence without terms has no edge.
-    """
-    n = len(rows) - 1
-    sums = np.empty(size)
-    share = np.ones(n)
-    total = np.zeros(n)
-    score = np.ones(n)
-    received = np.empty(n)
-    step = -1
-    while step < steps:
-        sums[:] = 0.0
-        for i in range(n):
-            for k in range(rows[i], rows[i + 1]):
-                sums[terms[k]] += values[k] * share[i]
-        for i in range(n):
-            s = 0.0
-            for k in range(rows[i], rows[i + 1]):
-                s += values[k] * sums[terms[k]]
-            received[i] = s
-        step += 1
-        if step == 0:
-            total[:] = received
-        else:
-            change = 0.0
-            for i in range(n):
-                s = (1.0 - damping) + damping * received[i]
                 change += abs(s - score[i])
                 score[i] = s
             if change <= tolerance * n:
