@@ -21,7 +21,7 @@ demo: $(STAMP)  ## Run the main job on the embedded texts
 	$(BIN)/seqloom demo
 
 test: $(STAMP)  ## Run the tests
-	$(BIN)/python -m pytest --numprocesses auto --quiet
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet
 
 slow: $(STAMP)  ## Run the tests that train or repeat long experiments
 	$(BIN)/python -m pytest -m slow
