@@ -17,6 +17,7 @@ import os
 import platform
 import signal
 import statistics
+import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,7 +25,7 @@ from datetime import UTC, datetime
 
 from seqloom.tasks.loading import load
 from serving_load import Client, Load
-from serving_processes import Running, Server
+from serving_processes import Running, Server, Watch
 
 MODEL, QUESTIONS, CLIENTS = "english-reader", 200, 32
 PLAIN, ALONE, DEFAULT, PATIENT = (
@@ -42,7 +43,7 @@ SERVERS = {
 }
 TITLE = """| | answers/s | p50, ms | p99, ms | refused | other | lost | wrong |
 |---|---|---|---|---|---|---|---|"""
-EACH = 2.5  # seconds from one kill to the next
+EACH = 2.0  # seconds from one kill to the next
 
 
 def questions() -> list[tuple[str, str]]:
@@ -65,6 +66,11 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
+def tell(*sentences: str) -> None:
+    """Print a paragraph."""
+    say(textwrap.fill(" ".join(sentences), 118, break_long_words=False) + "\n")
+
+
 def show(what: str, load: Load) -> None:
     say(
         f"| {what} | {load.rate:.1f} | {load.ms(0.5):.0f} | {load.ms(0.99):.0f} | {load.refused} "
@@ -81,6 +87,7 @@ class Report:
         torch.set_num_threads(1)
         self.asked = questions()
         self.model = load(MODEL)
+        self.model.answer_all(self.asked[:8])  # what is loaded on first use is loaded now
         self.expected = [self.model.answer_all([each], top=3)[0][0] for each in self.asked]
         self.bodies = [json.dumps({"passage": p, "question": q}).encode() for p, q in self.asked]
 
@@ -89,22 +96,28 @@ class Report:
         import torch
 
         say("# `/v1/answer` under load\n")
-        say(f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch")
-        say(f"{torch.__version__}, {os.cpu_count()} cores that client and server share. Load")
-        say(f"average before: {load_average()}. The shipped `{MODEL}`, {QUESTIONS} questions on")
-        say("passages of 100 to 160 words, one worker of one thread.\n")
-        say('"Wrong" counts answers whose span is not the library\'s own for that question alone,')
-        say('or whose probability differs by 1e-4. "Refused" is 429 or 503 with Retry-After,')
-        say('"other" any other status, "lost" no answer at all.\n')
+        tell(
+            f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch",
+            f"{torch.__version__}, {os.cpu_count()} cores that client and server share. Load",
+            f"average before: {load_average()}. The shipped `{MODEL}`, {QUESTIONS} questions on",
+            "passages of 100 to 160 words, one worker of one thread.",
+        )
+        tell(
+            '"Wrong" counts answers whose span is not the library\'s own for that question alone,',
+            'or whose probability differs by 1e-4. "Refused" is 429 or 503 with Retry-After,',
+            '"other" any other status, "lost" no answer at all.',
+        )
 
     def batches(self, seconds: float) -> None:
         """What a batch costs, in the library alone."""
         say("## What a batch costs\n")
-        say("In the library, without a server; times of one batch, and answers a second against")
-        say("one at a time. Requests of mixed lengths, as they come.\n")
+        tell(
+            "In the library, without a server: the time of a batch, and answers a second against",
+            "those of one at a time. Texts of mixed lengths, as they come.",
+        )
         say("| batch of | median, ms | longest, ms | of one's time | answers/s, times one's |")
         say("|---|---|---|---|---|")
-        one = 0.0
+        one, slow, pays, ratio = 0.0, 0.0, 0, float("nan")
         for count in (1, 2, 4, 6, 8, 12, 16):
             found, place, until = [], 0, time.perf_counter() + seconds
             while time.perf_counter() < until:
@@ -114,12 +127,25 @@ class Report:
                 self.model.answer_all(batch, top=3)
                 found.append(time.perf_counter() - began)
             median = 1000 * statistics.median(found)
-            one = one or median
+            if count == 1:
+                one, slow = median, 1000 * statistics.quantiles(found, n=100)[98]
+            if not pays and count * one >= 2 * median:
+                pays, ratio = count, median / one
             say(
                 f"| {count} | {median:.1f} | {1000 * max(found):.1f} | {median / one:.2f} "
                 f"| {count * one / median:.2f} |"
             )
+        limit = 3 * slow / one
+        can = "can" if pays and 1.5 * ratio <= limit else "cannot"
         say()
+        tell(
+            f"Twice the answers a second need batches of {pays or 'more than 16'}, which take",
+            f"{ratio:.2f} times one's time. At twice the rate, a batch gathers while half of the",
+            f"one before runs, so its requests take up to {1.5 * ratio:.1f} times one's time; 3",
+            f"times the p99 of one is {limit:.1f} times one's time. So twice the answers and a p99",
+            f"below 3 times that of one {can} be had with one setting here: the default keeps the",
+            "p99, and `--max-wait 5000` has the answers.",
+        )
 
     def client(self, server: Running) -> Client:
         """Who asks the questions, and knows the library's answers."""
@@ -141,9 +167,13 @@ class Report:
         Returns:
             Answers a second of each with many clients.
         """
-        say(f"## Throughput\n\nAll four servers run; each is asked for {seconds:.0f} s by one")
-        say(f"client and for {seconds:.0f} s by {CLIENTS}, {rounds} times in turn. Who is refused")
-        say(f"tries again after 0.1 s. Load average: {load_average()}.\n\n{TITLE}")
+        say("## Throughput\n")
+        tell(
+            f"All four servers run; each is asked for {seconds:g} s by one client and for",
+            f"{seconds:g} s by {CLIENTS}, {rounds} times in turn. Who is refused tries again after",
+            f"0.1 s. Load average: {load_average()}.",
+        )
+        say(TITLE)
         found = {name: (Load(), Load()) for name in SERVERS}
         with ExitStack() as stack:
             running = {}
@@ -159,48 +189,42 @@ class Report:
             show(f"{name}, {CLIENTS} clients", full)
         rates = {name: full.rate for name, (_, full) in found.items()}
         times = {name: f"{rate / rates[ALONE]:.2f}" for name, rate in rates.items()}
-        say(f"\nAgainst one at a time, the default answers {times[DEFAULT]} times as much (asked:")
-        say(f"2), with {PATIENT} {times[PATIENT]}, the plain handler, whose threads use all cores,")
-        say(f"{times[PLAIN]}.\n")
+        say()
+        tell(
+            f"Against one at a time, the default answers {times[DEFAULT]} times as much, with",
+            f"{PATIENT} {times[PATIENT]} (asked: 2), the plain handler, whose threads use all",
+            f"cores, {times[PLAIN]}.",
+        )
         return rates
 
     def overload(self, name: str, rate: float, seconds: float) -> None:
         """Twice what it can serve for 50 s of each minute, and one client for 10 s."""
         alone, load = Load(), Load()
-        held: list[float] = []
-        longest, last = 0.0, 0.0
-        with SERVERS[name].running(MODEL) as server:
+        with SERVERS[name].running(MODEL) as server, Watch(server) as seen:
             self.measure(server, 1, 3)
-
-            def look(_: float) -> None:
-                nonlocal last, longest
-                if time.monotonic() - last >= 5:
-                    last = time.monotonic()
-                    held.append(server.memory())
-                    if name != PLAIN:
-                        longest = max(longest, server.metric("seqloom_queue_length"))
-
             began = time.monotonic()
             while (left := seconds - (time.monotonic() - began)) > 1:
                 alone.add(self.measure(server, 1, min(10, left / 6)))
-                asked = self.client(server).at_rate(rate, min(50, left * 5 / 6), look)
+                asked = self.client(server).at_rate(rate, min(50, left * 5 / 6))
                 load.add(asyncio.run(asked))
+        held = seen.memory
         show(f"{name}, one client", alone)
         show(f"{name}, {rate:.0f} a second", load)
         third = max(1, len(held) // 3)
         early, late = sum(held[:third]) / third, sum(held[-third:]) / third
-        say(f"\n- p99 of what was accepted: {load.ms(0.99) / alone.ms(0.99):.2f} times that of one")
-        say("  client (asked: below 3).")
-        say(
-            f"- Memory of all processes, what they share counted once: {early:.0f} MiB in the first"
+        say()
+        tell(
+            f"p99 of what was accepted: {load.ms(0.99) / alone.ms(0.99):.2f} times that of one",
+            "client (asked: below 3). Memory of all processes, what they share counted once:",
+            f"{early:.0f} MiB in the first third, {late:.0f} in the last,",
+            f"{100 * (late / early - 1):+.1f}% (asked: 5), at most {max(held):.0f}.",
+            *(
+                []
+                if name == PLAIN
+                else [f"The longest queue seen was {seen.queue:.0f} (bound: 64)."]
+            ),
+            f"Load average after: {load_average()}.",
         )
-        say(
-            f"  third, {late:.0f} in the last, {100 * (late / early - 1):+.1f}% (asked: 5), at most"
-        )
-        say(f"  {max(held):.0f}.")
-        if name != PLAIN:
-            say(f"- The longest queue seen was {longest:.0f}, looked at every 5 s (the bound: 64).")
-        say(f"- Load average after: {load_average()}.\n")
 
     def kill(self, what: str, options: Sequence[object], rate: float, kills: int) -> float:
         """`kill -9` again and again at a rate it can serve; the longest time to an answer."""
@@ -236,28 +260,28 @@ def main() -> None:
     report.head(" ".join(["python benchmarks/serving.py", *changed]))
     report.batches(given.seconds / 2)
     rates = report.capacity(given.seconds, given.rounds)
-    say(f"## Twice the rate it can serve, for {given.minutes:g} minutes\n")
-    say(
-        f"With the default settings, 50 s at twice the {rates[DEFAULT]:.1f} a second from above and"
+    say(f"## Twice the rate it can serve, for {given.minutes:g} min\n")
+    tell(
+        f"With the default settings, 50 s at twice the {rates[DEFAULT]:.1f} a second from above",
+        "and 10 s of one client, in turn; then the plain handler for 15 s.",
     )
-    say("10 s of one client, in turn; then the plain handler for half a minute.\n")
     say(TITLE)
     report.overload(DEFAULT, 2 * rates[DEFAULT], 60 * given.minutes)
     say(TITLE)
-    report.overload(PLAIN, 2 * rates[PLAIN], min(30, 60 * given.minutes))
+    report.overload(PLAIN, 2 * rates[PLAIN], min(15, 60 * given.minutes))
     rate = rates[ALONE] / 2
     say(f"## `kill -9`\n\nAt {rate:.0f} questions a second; a kill every {EACH:g} s.\n\n{TITLE}")
     one = report.kill("a worker", (), rate, given.kills)
     two = report.kill("one of two workers", ("--workers", 2), rate, given.kills)
     both = report.kill("template", (), rate, 1)
-    say(
-        "\nEvery request had an answer if none was lost. After a kill, the first answer to what was"
+    say()
+    tell(
+        "Every request had an answer if none was lost. After a kill, the first answer to what was",
+        f"asked later came within {one:.2f} s with one worker (asked: 5), {two:.2f} s with two,",
+        f"and {both:.1f} s when the template and the only worker were killed at the same moment.",
     )
-    say(
-        f"asked later came within {one:.2f} s with one worker (asked: 5), {two:.2f} s with two, and"
-    )
-    say(f"{both:.1f} s when the template and the only worker were killed at the same moment.\n")
-    say(f"Load average after: {load_average()}. It took {(time.monotonic() - began) / 60:.1f} min.")
+    minutes = (time.monotonic() - began) / 60
+    say(f"Load average after: {load_average()}. It took {minutes:.1f} min.")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +103,35 @@ class Running:
             text = b"".join(iter(lambda: connection.recv(65536), b""))
         found = re.search(rf"^{re.escape(name)} (\S+)$".encode(), text, re.MULTILINE)
         return float(found[1]) if found else float("nan")
+
+
+class Watch:
+    """Looks at a server every 5 s while it is loaded, in a thread of its own.
+
+    Attributes:
+        memory: MiB at each look.
+        queue: The longest queue seen.
+    """
+
+    def __init__(self, server: Running) -> None:
+        self.memory: list[float] = []
+        self.queue = 0.0
+        self._server, self._ended = server, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(5):
+            self.memory.append(self._server.memory())
+            length = self._server.metric("seqloom_queue_length")
+            self.queue = max(self.queue, 0.0 if math.isnan(length) else length)
 
 
 def _children(parent: int) -> list[int]:

@@ -11,7 +11,8 @@ from seqloom.serving.batching import Ticket
 
 SHARE = 0.1  # of a new measurement in a smoothed one
 KEPT, HIGH = 200, 0.98  # of so many requests, the size that few exceeded
-FACTOR = 3.0  # how many times what that takes alone a request may take under load
+FACTOR = 2.8  # how many times what that takes alone a request may be expected to take under load;
+# so that it takes less than 3 times, as not everything comes as expected
 LEAST, MOST = 0.025, 5.0  # seconds: the bounds of that limit
 SPREAD = 0.05  # of sizes, relative; below it they do not tell what a larger request costs
 
