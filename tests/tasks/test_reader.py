@@ -128,6 +128,7 @@ def test_the_best_paragraph_of_a_long_document_says_what_it_says_alone(
 ) -> None:
     monkeypatch.setattr(model, "ranking", 1000.0)
     monkeypatch.setattr(model, "piece", 12)
+    monkeypatch.setattr(model, "overlap", 0)
     noise = ["Nothing of note was said.", "Rain fell. It fell on us."] * 40
     for i, (name, city) in enumerate(PEOPLE):
         long = "\n\n".join([*noise[: 9 * i], PASSAGE, *noise[9 * i :]])
