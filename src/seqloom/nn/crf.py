@@ -12,12 +12,14 @@ from torch import Tensor, nn
 
 from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
 from seqloom.kernels import crf as loops
-from seqloom.kernels.crf_sums import FORBIDDEN
+from seqloom.kernels.crf_sums import FORBIDDEN as FORBIDDEN
 from seqloom.nn.crf_partition import partition
 from seqloom.nn.masking import lengths_to_mask
 
 CRFBackend = Literal["auto", "reference", "compiled"]
 BACKENDS = ("auto", "reference", "compiled")
+FORBIDDEN = crf_sums.FORBIDDEN
+"""What a transition costs that is not allowed."""
 
 
 class Paths(NamedTuple):

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.data.ragged import Ragged
-from seqloom.kernels.crf_sums import FORBIDDEN
 from seqloom.metrics.spans import Scheme, convert_tags, is_allowed
-from seqloom.nn.crf import CRF
+from seqloom.nn.crf import CRF, FORBIDDEN
 from seqloom.tasks.tagger_objective import best_tags, each_part
 from seqloom.tasks.tagger_results import Tagged
 from seqloom.tasks.tagger_words import TokenReader, TokenSequences
