@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from threading import Lock
 
 import numpy as np
@@ -65,8 +65,9 @@ class Terms:
         """The same of sentences that are cut into words."""
         with self._lock:
             new = list(set(chain.from_iterable(sentences)).difference(self._words))
-            numbers = self._numbers(*_joined(word.lower() for word in new))
-            self._words.update(zip(new, numbers.tolist(), strict=True))
+            if new:
+                numbers = self._numbers(*_joined(word.lower() for word in new))
+                self._words.update(zip(new, numbers.tolist(), strict=True))
             number = self._words.__getitem__
             found = np.fromiter(map(number, chain.from_iterable(sentences)), np.int32)
         return found, np.cumsum([0, *map(len, sentences)], dtype=np.int64)
@@ -87,5 +88,7 @@ def _joined(words: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
     """Words one after the other, and where each is."""
     listed = list(words)
     codes, _ = codes_of("".join(listed))
-    ends = np.cumsum([0, *map(len, listed)])
-    return codes, np.stack([ends[:-1], ends[1:]], axis=1)
+    spans = np.zeros((len(listed), 2), np.int64)
+    spans[:, 1] = np.fromiter(accumulate(map(len, listed)), np.int64)
+    spans[1:, 0] = spans[:-1, 1]
+    return codes, spans

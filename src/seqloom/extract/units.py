@@ -60,8 +60,11 @@ def unit_table(text: str, codes: Codes, classes: int, language: str) -> tuple[Un
     if language != "auto":
         return _cut(text, codes, 0, len(text), language), language
     whole = "zh" if detect_language(text) == "zh" else "en"
+    gaps = [*_PARAGRAPH.finditer(text)]
+    if not gaps:
+        return _cut(text, codes, 0, len(text), whole), whole
     found, start = [], 0
-    for gap in [*_PARAGRAPH.finditer(text), None]:
+    for gap in [*gaps, None]:
         end = gap.start() if gap else len(text)
         own = detect_language(text[start:end])
         found.append(_cut(text, codes, start, end, own if own in ("en", "zh") else whole))
