@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
 from seqloom.kernels import crf as loops
-from seqloom.kernels.crf_sums import FORBIDDEN as FORBIDDEN
+from seqloom.kernels import crf_sums
 from seqloom.nn.crf_partition import partition
 from seqloom.nn.masking import lengths_to_mask
 
+FORBIDDEN = crf_sums.FORBIDDEN
 CRFBackend = Literal["auto", "reference", "compiled"]
 BACKENDS = ("auto", "reference", "compiled")
 FORBIDDEN = crf_sums.FORBIDDEN
