@@ -15,7 +15,7 @@ from seqloom.serving import batching, pace
 from seqloom.serving.batching import Ticket
 from seqloom.serving.errors import ServingError
 from seqloom.serving.models import ServedModel
-from seqloom.serving.pace import FACTOR, LEAST, Pace
+from seqloom.serving.pace import FACTOR, LEAST, STEP, Pace
 from seqloom.serving.service import Service
 from seqloom.serving.settings import ServeConfig
 
@@ -207,10 +207,14 @@ def test_what_batches_take_is_learned_from_those_before(clock: SimpleNamespace):
         assert known.limit == pytest.approx(FACTOR * 0.1)
         assert known.seconds(tickets(100)) == pytest.approx(0.1)
         assert known.seconds(tickets(200)) == pytest.approx(0.2)  # in proportion, until told else
-        assert known.seconds(tickets(100, 100)) == pytest.approx(0.2)
+        assert known.seconds(tickets(100, 100)) == pytest.approx(0.1 * (1 + STEP))
         for _ in range(200):
-            took(0.25, *[100] * 4)  # 0.1 + 3 * 0.05
-        assert known.seconds(tickets(*[100] * 7)) == pytest.approx(0.1 + 6 * 0.05)
+            took(0.25, *[100] * 4)
+        assert known.seconds(tickets(*[100] * 4)) == pytest.approx(0.25)
+        assert known.seconds(tickets(*[50] * 4)) == pytest.approx(0.125)  # half as large
+        assert known.seconds(tickets(*[100] * 7)) == pytest.approx(0.25 + 3 * STEP * 0.1)
+        took(0.15, *[100] * 9)
+        assert known.seconds(tickets(*[100] * 4)) == pytest.approx(0.15)  # no more than nine
         assert known.limit == pytest.approx(FACTOR * 0.1)  # batches say nothing of a request alone
         for _ in range(300):
             took(0.1, 100)

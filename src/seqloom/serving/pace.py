@@ -14,6 +14,7 @@ KEPT, HIGH = 200, 0.98  # of so many requests, the size that few exceeded
 FACTOR = 2.8  # how many times what that takes alone a request may be expected to take under load;
 # so that it takes less than 3 times, as not everything comes as expected
 LEAST, MOST = 0.025, 5.0  # seconds: the bounds of that limit
+STEP = 0.4  # what one more request in a batch is thought to cost, in times of one alone
 SPREAD = 0.05  # of sizes, relative; below it they do not tell what a larger request costs
 
 
@@ -27,8 +28,7 @@ class _Kind:
         size: Their smoothed size.
         spread: The smoothed square of the difference of a size to that.
         together: The smoothed product of that difference and the one of the seconds.
-        growth: What a batch twice as large costs more than one, as a share of `seconds`; 1 if
-            being together saves nothing.
+        costs: What batches of so many cost, in times of what one request of their mean size costs.
     """
 
     sizes: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -36,7 +36,7 @@ class _Kind:
     size: float = 0.0
     spread: float = 0.0
     together: float = 0.0
-    growth: float = 1.0
+    costs: dict[int, float] = field(default_factory=dict)
 
     def add(self, sizes: Sequence[float], seconds: float) -> None:
         """Learn from a batch."""
@@ -48,20 +48,31 @@ class _Kind:
             if self.sizes:  # as Welford's sums, with weights that fade
                 self.spread += share * ((1 - share) * by * by - self.spread)
                 self.together += share * ((1 - share) * by * longer - self.together)
-        elif sum(sizes) > self.size:
-            grown = (seconds / self.seconds - 1) / (sum(sizes) / self.size - 1)
-            self.growth += SHARE * (min(1.0, max(0.01, grown)) - self.growth)
+        else:
+            count, cost = len(sizes), seconds / self.expected([sum(sizes) / len(sizes)])
+            old = self.costs.get(count, cost)
+            self.costs[count] = old + SHARE * (min(cost, 2.0 * count) - old)
         self.sizes.extend(sizes)
 
     def expected(self, sizes: Sequence[float]) -> float:
         """The seconds of a batch of requests of these sizes."""
         if len(sizes) > 1:
-            return self.seconds * (1 + self.growth * max(0.0, sum(sizes) / self.size - 1))
+            return self.cost(len(sizes)) * self.expected([sum(sizes) / len(sizes)])
         most = self.seconds / self.size  # in proportion
         slope = most
         if self.spread > (SPREAD * self.size) ** 2:
             slope = min(most, max(0.0, self.together / self.spread))
         return self.seconds + slope * (sizes[0] - self.size)
+
+    def cost(self, count: int) -> float:
+        """What a batch of so many costs, in times of one.
+
+        Of a count that was never seen, it is that of the next smaller one and `STEP` for each more:
+        little, so that larger batches are tried. A smaller batch costs no more than a larger one.
+        """
+        below = max((n for n in self.costs if n <= count), default=1)
+        found = self.costs.get(below, 1.0) + STEP * (count - below)
+        return min([found, *(cost for n, cost in self.costs.items() if n > count)])
 
     def high(self) -> float:
         """The seconds that a large request takes alone."""
@@ -71,9 +82,9 @@ class _Kind:
 class Pace:
     """The seconds of batches, by kind, and when those under way end.
 
-    A batch of total size S is expected to take $a (1 + g (S / s - 1))$ seconds: a is the mean of
-    batches of one, s their mean size, and g, the growth, comes from the larger batches of late. A
-    request alone is expected to take a and what a regression on its size adds.
+    A request alone is expected to take the mean of batches of one, and what a regression on its
+    size adds. A batch of n is expected to take c(n) times what one of its mean size takes alone;
+    c(n) is the smoothed cost of batches of n.
 
     Args:
         workers: How many batches can be under way.
