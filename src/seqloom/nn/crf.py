@@ -16,7 +16,6 @@ from seqloom.kernels import crf_sums
 from seqloom.nn.crf_partition import partition
 from seqloom.nn.masking import lengths_to_mask
 
-FORBIDDEN = crf_sums.FORBIDDEN
 CRFBackend = Literal["auto", "reference", "compiled"]
 BACKENDS = ("auto", "reference", "compiled")
 FORBIDDEN = crf_sums.FORBIDDEN
