@@ -136,15 +136,15 @@ class Report:
                 f"| {count * one / median:.2f} |"
             )
         limit = 3 * slow / one
-        can = "can" if pays and 1.5 * ratio <= limit else "cannot"
+        can = "could" if pays and 1.5 * ratio <= limit else "could not"
         say()
         tell(
             f"Twice the answers a second need batches of {pays or 'more than 16'}, which take",
             f"{ratio:.2f} times one's time. At twice the rate, a batch gathers while half of the",
             f"one before runs, so its requests take up to {1.5 * ratio:.1f} times one's time; 3",
-            f"times the p99 of one is {limit:.1f} times one's time. So twice the answers and a p99",
-            f"below 3 times that of one {can} be had with one setting here: the default keeps the",
-            "p99, and `--max-wait 5000` has the answers.",
+            f"times the p99 of one is {limit:.1f} times one's time. By these figures, twice the",
+            f"answers and a p99 below 3 times that of one {can} be had with one setting. The",
+            "default is made to keep the p99, `--max-wait 5000` to have the answers.",
         )
 
     def client(self, server: Running) -> Client:
