@@ -26,7 +26,7 @@ from seqloom.extract.characters import (
     trimmed,
 )
 from seqloom.text.abbreviations import CAPITALIZED, OTHERS, TITLES
-from seqloom.text.sentences import _LOWER_WORDS, _STARTERS
+from seqloom.text.sentences import LOWER_WORDS, STARTERS
 
 LONGEST_NUMBER = 9  # characters of the number of a list, with blanks before it
 LONGEST_ABBREVIATION = 40
@@ -54,9 +54,9 @@ WORDS = _packed(
     {
         TITLE: TITLES,
         OTHER: OTHERS,
-        MEANS_MORE: _LOWER_WORDS,
+        MEANS_MORE: LOWER_WORDS,
         CAPITAL: CAPITALIZED,
-        STARTER: _STARTERS,
+        STARTER: STARTERS,
         NUMBER: ("No", "Nos"),
     }
 )

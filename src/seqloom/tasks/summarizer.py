@@ -219,8 +219,8 @@ class Summarizer(Estimator):
     ) -> Iterator[Summary | Written]:
         """Summarize a stream of texts on all cores; summaries come in the order of the texts.
 
-        Scoring runs side by side, reading does not, as Python has one lock: a second core helps
-        with long texts, and short ones are not handed to it.
+        Scoring runs side by side, reading does not, as all texts share one table of words: a second
+        core helps with long texts, and short ones are not handed to it.
 
         Args:
             texts: Texts, or lists of texts to be summarized together.

@@ -23,7 +23,7 @@ _LINE = re.compile(r"[\n\u2028\u2029]\s*")
 _LAST_WORD = re.compile(r"([^\W\d_]+(?:\.[^\W\d_]+)*)\.$")
 _NEXT = re.compile(r"\s+[\"'“‘(\[«]*(\S)(\S*)")
 # A capital after these abbreviations begins a sentence only if the word is one that begins many.
-_STARTERS = frozenset(
+STARTERS = frozenset(
     "The This That These Those It He She They We I You In On At A An And But Or So If When While "
     "As For From After Before There Here What Who Where Why How However Although Then His Her Its "
     "Their Our My Your No Not Some All Many Most Both Each Every One".split()
@@ -102,14 +102,15 @@ def _ends_english(text: str, begin: int, match: re.Match[str], end: int) -> bool
     lower = word.lower()
     if word in ("No", "Nos") and first.isdigit():
         return False
-    if lower in TITLES and (word[0].isupper() or lower not in _LOWER_WORDS):
+    if lower in TITLES and (word[0].isupper() or lower not in LOWER_WORDS):
         return False
     dotted = "." in word and max(map(len, word.split("."))) <= 2  # U.S, e.g, Ph.D
     if dotted or len(word) == 1 or lower in OTHERS or word in CAPITALIZED:
         # U.S., J., Inc., etc.: the stop has two jobs if a likely first word follows.
         begins_name = len(word) == 1 and word.isupper() and word != "I"
-        return not begins_name and (first + rest).rstrip(",;:'’") in _STARTERS
+        return not begins_name and (first + rest).rstrip(",;:'’") in STARTERS
     return True
 
 
-_LOWER_WORDS = frozenset(word.lower() for word in CAPITALIZED) | {"st", "ft", "mt", "pres", "ms"}
+LOWER_WORDS = frozenset(word.lower() for word in CAPITALIZED) | {"st", "ft", "mt", "pres", "ms"}
+"""What is a title only with a capital: in lower case it means something else."""
