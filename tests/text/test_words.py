@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -186,3 +188,17 @@ def test_long_runs_are_read(unit):
     """Patterns that look back and forth would take minutes for these."""
     text = unit * (200_000 // len(unit)) + "xa"
     assert "".join(ENGLISH.words(text)) == text
+
+
+def test_no_pattern_has_a_group_that_python_before_3_11_5_reads_wrongly():
+    """`(?:...)*+` with something to give back inside matches too little there."""
+    possessive = re.compile(r"\)(?:[*+?]|\{\{?\d*,?\d*\}?\})\+")
+    assert possessive.search(r"(?:a|b)*+") and possessive.search(r"(?:a|b){{2,9}}+")
+    sources = Path(words.__file__).parents[1].rglob("*.py")
+    found = [
+        (path.name, line)
+        for path in sources
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if possessive.search(line) and not line.startswith("#")
+    ]
+    assert found == []

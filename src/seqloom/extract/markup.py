@@ -105,7 +105,7 @@ _BLOCKS = frozenset(
 _UNREAD = ("script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form")
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[|\]\]>|<[!?][^<>]*>|<(/?)([a-zA-Z][a-zA-Z0-9]*+)"
-    r"(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,31});",
+    r"(?>(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*)>|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,31});",
     re.DOTALL,
 )
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # keeps the length

@@ -23,31 +23,32 @@ Language = Literal["auto", "en", "zh"]
 _APOSTROPHE = "['’]"
 _CLITIC = rf"{_APOSTROPHE}(?i:s|m|d|re|ve|ll)(?!\w)"  # John's, I'm, he'd, we're, I've, she'll
 _LETTER = rf"[^\W_{CJK}]"  # a letter or digit of a script that puts blanks between words
-_WORD = rf"(?:{_LETTER}[{MARKS}]*+)++"
+_WORD = rf"(?>(?:{_LETTER}[{MARKS}]*+)+)"
 _ABBREVIATION = f"(?:(?i:{'|'.join(sorted(ANY_CASE))})|{'|'.join(sorted(CAPITALIZED))})"
 
 # Alternatives are tried in order at each place; the first two settle nine words in ten. A repeat
-# that may end in failure is bounded, so that no text takes more than linear time.
+# that may end in failure is bounded, so that no text takes more than linear time. What must not be
+# given back is written `(?>(?:...)*)`: Python before 3.11.5 reads `(?:...)*+` wrongly.
 ENGLISH_WORD = re.compile(
     rf"""
     [A-Za-z]++(?![\w'’.@:&${MARKS}-])              # a plain word
   | <unk>                                          # what a corpus writes for a word it left out
   | [^\w\s'’.@#\-`{MARKS}](?![{MARKS}])            # a lone symbol
   | (?:https?://|www\.)[^\s<>"{CJK}]*[\w/=\#&]     # an address
-  | [\w.+-]{{1,64}}+@\w[\w-]*+(?:\.[\w-]++)++      # an electronic mail address
+  | [\w.+-]{{1,64}}+@\w[\w-]*+(?>(?:\.[\w-]++)+)   # an electronic mail address
   | (?=[A-Za-z]{{2,7}}\.(?!\w)){_ABBREVIATION}\.   # Mr.  etc.  Inc.
-  | (?:[A-Z][a-z]?\.|[a-z]\.){{2,9}}+(?!\w)(?:-{_WORD})*+      # U.S.  e.g.  Ph.D.  U.S.-based
+  | (?>(?:[A-Z][a-z]?\.|[a-z]\.){{2,9}})(?!\w)(?>(?:-{_WORD})*)  # U.S.  e.g.  Ph.D.  U.S.-based
   | [A-HJ-Z]\.(?=\s+[A-Z])                         # F. of John F. Kennedy
   | [A-Z]{{1,2}}\$(?=\d)                           # US$ of US$5
   | {_LETTER}+?(?=[nN]{_APOSTROPHE}[tT](?!\w))     # do of don't
   | [nN]{_APOSTROPHE}[tT](?!\w)                    # n't
   | {_CLITIC}
-  | \d++(?:[.,:/]\d++){{1,9}}+{_LETTER}*+(?:-{_WORD})*+        # 3,000.50  12:30pm  7.5-inch
-  | (?<![^\s([{{"“$])[-.]\d++(?:[.,]\d++){{0,9}}+   # -5  .5
+  | \d++(?>(?:[.,:/]\d++){{1,9}}){_LETTER}*+(?>(?:-{_WORD})*)     # 3,000.50  12:30pm  7.5-inch
+  | (?<![^\s([{{"“$])[-.]\d++(?>(?:[.,]\d++){{0,9}})  # -5  .5
   | [@\#][^\W\d_]\w*+                              # a handle or a tag
-  | {_WORD}(?:(?:(?!{_CLITIC}){_APOSTROPHE}|[-_&]){_WORD})*+   # o'clock  well-known  AT&T
+  | {_WORD}(?>(?:(?:(?!{_CLITIC}){_APOSTROPHE}|[-_&]){_WORD})*)  # o'clock  well-known  AT&T
   | \.\.++ | --++ | ``|''                          # an ellipsis, a dash, the Treebank's quotes
-  | \S[{MARKS}]*+(?:(?<=\u200d)\S[{MARKS}]*+)*+    # anything else, with what belongs to it
+  | \S[{MARKS}]*+(?>(?:(?<=\u200d)\S[{MARKS}]*+)*)  # anything else, with what belongs to it
     """,
     re.VERBOSE,
 )
