@@ -29,6 +29,19 @@ def walk_edges(edges: Edges, damping: float, tolerance: float, steps: int) -> Fl
 
 
 @compiled
+def _moved(score, total, received, damping):  # type: ignore[no-untyped-def]
+    """Take a step of the walk: what is received becomes the score; return how far scores moved."""
+    change = 0.0
+    for i in range(len(score)):
+        s = 1.0 - damping
+        if total[i] > 0:
+            s += damping * received[i]
+        change += abs(s - score[i])
+        score[i] = s
+    return change
+
+
+@compiled
 def walk(rows, terms, values, size, edges, damping, tolerance, steps):  # type: ignore[no-untyped-def]
     """The scores of sentences in a walk over a graph, and the steps it took.
 
@@ -65,16 +78,8 @@ def walk(rows, terms, values, size, edges, damping, tolerance, steps):  # type: 
         step += 1
         if step == 0:
             total[:] = received
-        else:
-            change = 0.0
-            for i in range(n):
-                s = 1.0 - damping
-                if total[i] > 0:
-                    s += damping * received[i]
-                change += abs(s - score[i])
-                score[i] = s
-            if change <= tolerance * n:
-                break
+        elif _moved(score, total, received, damping) <= tolerance * n:
+            break
         for i in range(n):
             share[i] = score[i] / total[i] if total[i] > 0 else 0.0
     return score, step
@@ -195,16 +200,8 @@ def textrank_walk(ids, offsets, size, damping, tolerance, steps):  # type: ignor
             for i in range(n):
                 # Less than rounding leaves of its own part is nothing.
                 total[i] = received[i] if received[i] > 1e-9 * own[i] else 0.0
-        else:
-            change = 0.0
-            for i in range(n):
-                s = 1.0 - damping
-                if total[i] > 0:
-                    s += damping * received[i]
-                change += abs(s - score[i])
-                score[i] = s
-            if change <= tolerance * n:
-                break
+        elif _moved(score, total, received, damping) <= tolerance * n:
+            break
         for i in range(n):
             share[i] = score[i] / total[i] if total[i] > 0 else 0.0
     return score, step
