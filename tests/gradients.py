@@ -15,7 +15,8 @@ def assert_gradients_match(run: Run, given: Sequence[Tensor], *, together: bool 
     r"""Compare all derivatives with $(f(x + \epsilon) - f(x - \epsilon)) / 2 \epsilon$.
 
     As `torch.autograd.gradcheck` does, in half the time: numbers are changed in place, and what is
-    run for the differences is run without gradients. Gradients must be the same each time.
+    run for the differences is run without gradients. Gradients must be the same each time, and
+    none must come of results whose own gradients are undefined.
 
     Args:
         run: Called with what is given, gives results.
@@ -28,6 +29,7 @@ def assert_gradients_match(run: Run, given: Sequence[Tensor], *, together: bool 
     found, again = _gradients(run, given), _gradients(run, given)
     torch.testing.assert_close(found, expected, atol=ATOL, rtol=RTOL)
     assert torch.equal(found, again)
+    _assert_undefined_gives_none(run, given)
 
 
 def with_weights(module: nn.Module, weights: Sequence[Tensor], *given: object) -> object:
@@ -48,6 +50,14 @@ def _gradients(run: Run, given: Sequence[Tensor]) -> Tensor:
             ]
             columns.append(torch.cat([part.flatten() for part in filled]))
     return torch.stack(columns, dim=1)
+
+
+def _assert_undefined_gives_none(run: Run, given: Sequence[Tensor]) -> None:
+    undefined = torch._C._functions.UndefinedGrad()  # as gradcheck makes them
+    results = [undefined(each) for each in run(*given)]
+    weights = [torch.ones_like(each) for each in results]
+    parts = torch.autograd.grad(results, given, weights, allow_unused=True)
+    assert all(part is None or not part.any() for part in parts)
 
 
 def _joined(results: Sequence[Tensor]) -> Tensor:
