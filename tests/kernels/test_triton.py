@@ -99,6 +99,36 @@ print("ok")
     assert done.stdout.strip() == "ok", done.stderr[-2000:]
 
 
+def test_wide_weights_are_rounded_to_the_input_and_get_wide_gradients():
+    """As under autocast: half an input, weights of 32 bits."""
+    code = """
+import torch
+from seqloom.kernels.backends import run_layer
+from seqloom.nn.recurrent import Recurrent
+for bidirectional in (False, True):
+    layer = Recurrent("peephole-lstm", 3, 5, bidirectional=bidirectional)
+    x = torch.randn(2, 4, 3).half()
+    names = ("", "_reverse")[: 1 + bidirectional]
+    found = []
+    for backend in ("triton", "reference"):
+        jobs = [layer._direction(x, [], 0, name) for name in names]
+        ran = run_layer(backend, layer._kind, x, torch.tensor([4, 2]), jobs)
+        outputs = torch.stack([one.outputs for one in ran])
+        assert outputs.dtype == torch.float16
+        if bidirectional and backend == "triton":
+            assert torch.equal(ran[0].both, torch.cat([one.outputs for one in ran], -1))
+        grads = torch.autograd.grad(outputs.float().square().sum(), layer.parameters())
+        assert {g.dtype for g in grads} == {torch.float32}
+        found.append([outputs.float(), *grads])
+    for one, other in zip(*found):
+        error = float((one - other).detach().norm() / (other.detach().norm() + 1e-9))
+        assert error < 4e-3, error
+print("ok")
+"""
+    done = interpreted(code)
+    assert done.stdout.strip() == "ok", done.stderr[-2000:]
+
+
 FORMS = [
     Form(64, 64, 64, 4, 2),
     Form(100, 100, 128, 4, 4, wide=True),

@@ -50,7 +50,7 @@ def run_layer(
     why_not = BACKENDS[backend].why_not(kind, x, directions)
     if why_not:
         raise BackendError(f"backend {backend!r} {why_not}; {_other(kind, x, directions)}")
-    if backend != "triton":  # whose kernels begin with zeros by themselves
+    if backend != "triton":  # which begins with zeros and rounds weights by itself
         directions = [_begun(kind, x, each) for each in directions]
     return BACKENDS[backend].run(kind, x, lengths, directions)
 
@@ -61,7 +61,8 @@ def _other(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
 
 
 def _begun(kind: Kind, x: Tensor, direction: Direction) -> Direction:
-    """A direction that begins with zeros, if it is not given where to begin."""
+    """A direction with weights as the input is, that begins with zeros if nothing is given."""
+    direction = replace(direction, weights=direction.weights.to(x.dtype))
     if direction.states:
         return direction
     rows, first = direction.weights.weight_hh.shape

@@ -24,7 +24,15 @@ from seqloom.kernels.gpu_launch import (
     plan_of,
     processors_of,
 )
-from seqloom.kernels.gpu_layout import Wide, cut, joined, states_before, weight_gradients
+from seqloom.kernels.gpu_layout import (
+    Wide,
+    as_wide,
+    cut,
+    joined,
+    states_before,
+    weight_gradients,
+    widened,
+)
 from seqloom.kernels.layer import Direction, Ran
 from seqloom.kernels.plan import Variant
 from seqloom.kernels.tiles import choose_tiles
@@ -92,21 +100,17 @@ def _run_forward(
         save=save, ended=True,
     )  # fmt: skip
     if save:
-        ctx.given, ctx.shape, ctx.kinds = given, shape, [t.shape for t in tensors]
+        ctx.given, ctx.shape, ctx.kinds = given, shape, [(t.shape, t.dtype) for t in tensors]
         ctx.save_for_backward(
             x, drive if "x" in plan.kept and not plan.joined else None, wide.inner, wide.hidden,
             wide.projection, wide.vectors, wide.mask, wide.keep, wide.keep_r, out, seen, whole,
             saved, u, late, operand, *states,
         )  # fmt: skip
         ctx.set_materialize_grads(False)
-    outputs: tuple[Tensor, ...]
-    if directions == 1:
-        outputs = (cut(out[front:].view(B, T, R), R - shape.real_r, 2),)
-    else:
-        outputs = cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3).unbind(2)
+    outputs = cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3)
     found = [cut(ends[0], R - shape.real_r, 2)]
     found += [cut(end, H - shape.real, 2) for end in ends[1:]]
-    return (*outputs, *(end for state in found for end in state.unbind()))
+    return (outputs, *(end for state in found for end in state.unbind()))
 
 
 def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
@@ -118,14 +122,14 @@ def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
     launch = launch_of(given.cell, given.variant, shape, out.dtype, out.device, backward=True)
     plan = launch.plan
     G, steps, more, more_r = len(plan.cell.gates), B * T * directions, H - real, R - real_r
-    dout = joined(gradients[:directions], (B, T, real_r), 2, more_r, x)
-    ended = gradients[directions:]
+    first, *ended = gradients
+    dout = widened(x.new_zeros(B, T, directions, real_r) if first is None else first, more_r)
     dends: list[Tensor | None] = [None] * len(plan.cell.states)
     if any(gradient is not None for gradient in ended):
         for k in range(len(dends)):
             width, wider = (real, more) if k else (real_r, more_r)
             mine = ended[k * directions : (k + 1) * directions]
-            dends[k] = joined(mine, (B, width), 0, wider, x)
+            dends[k] = joined(mine, (B, width), wider, x)
     if plan.joined:
         dx, du = launch.awaited(given, steps, G * H), None
     else:
@@ -145,7 +149,7 @@ def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
          flag_of(out.device), *dends, *dbegin, *states],
         save=True, ended=dends[0] is not None,
     )  # fmt: skip
-    before = states_before(seen, given.lengths, shape)
+    before = states_before(seen, given, shape)
     parts = (dx if du is None else du, dlate, operand)
     dhidden, late_sums = weight_gradients(plan, before, parts, H, biased=given.biased)
     flat = dx.view(B * T, directions * G * H)
@@ -161,13 +165,13 @@ def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
             own = cut(dbias[d], more, 1)
             found += [own, own if late_sums is None else cut(late_sums[d], more, 1)]
         if dv is not None:
-            found += list(cut(dv.sum(0)[d].to(x.dtype), more, 1))
+            found += list(cut(dv.sum(0)[d], more, 1))
         if given.begun:
             found.append(cut(dbegin[0][d], more_r, 1))
             found += [cut(gradient[d], more, 1) for gradient in dbegin[1:]]
     given_x = (flat @ inner).view_as(x) if ctx.needs_input_grad[1] else None
-    shaped = [found_.reshape(kind) for found_, kind in zip(found, ctx.kinds, strict=True)]
-    return (None, given_x, *shaped)
+    shaped = [one.reshape(shape) for one, (shape, _) in zip(found, ctx.kinds, strict=True)]
+    return (None, given_x, *as_wide(shaped, [dtype for _, dtype in ctx.kinds]))
 
 
 @cache
@@ -268,5 +272,7 @@ def _run(
         tensors += [weights.bias_ih, weights.bias_hh] if biased else []
         tensors += [*weights.vectors, *each.states]
     found = Recurrence.apply(given, x, *tensors)  # type: ignore[no-untyped-call]
-    outputs, ended = found[:count], found[count:]
-    return [Ran(outputs[d], list(ended[d::count])) for d in range(count)]
+    whole, *ended = found  # (B, T, directions, R)
+    both = whole.flatten(2) if count == 2 else None
+    outputs = whole.unbind(2) if count == 2 else (whole.squeeze(2),)
+    return [Ran(outputs[d], list(ended[d::count]), both) for d in range(count)]

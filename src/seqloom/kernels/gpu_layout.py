@@ -18,12 +18,59 @@ def cut(tensor: Tensor, more: int, axis: int) -> Tensor:
 
 
 def joined(
-    parts: Sequence[Tensor | None], shape: tuple[int, ...], axis: int, more: int, like: Tensor
+    parts: Sequence[Tensor | None], shape: tuple[int, ...], more: int, like: Tensor
 ) -> Tensor:
     """The gradients of the directions as one array, zeros where there is none."""
     whole = [like.new_zeros(shape) if part is None else part for part in parts]
-    found = whole[0].unsqueeze(axis) if len(whole) == 1 else torch.stack(whole, axis)
-    return functional.pad(found, (0, more)) if more else found.contiguous()
+    found = whole[0][None] if len(whole) == 1 else torch.stack(whole)
+    return widened(found, more)
+
+
+def widened(tensor: Tensor, more: int) -> Tensor:
+    """With more units, of zeros."""
+    return functional.pad(tensor, (0, more)) if more else tensor.contiguous()
+
+
+def copy_together(places: Sequence[Tensor], parts: Sequence[Tensor]) -> None:
+    """Copy parts to places, those of a kind in one launch."""
+    for dtype in dict.fromkeys(part.dtype for part in parts):
+        own = [i for i, part in enumerate(parts) if part.dtype == dtype]
+        torch._foreach_copy_([places[i] for i in own], [parts[i] for i in own])
+
+
+def as_wide(tensors: Sequence[Tensor], kinds: Sequence[torch.dtype]) -> list[Tensor]:
+    """Tensors of other kinds of numbers, where they are not of them already."""
+    found = list(tensors)
+    own = [i for i, (one, kind) in enumerate(zip(found, kinds, strict=True)) if one.dtype != kind]
+    for i in own:
+        found[i] = torch.empty_like(found[i], dtype=kinds[i])
+    copy_together([found[i] for i in own], [tensors[i] for i in own])
+    return found
+
+
+class _Copies:
+    """Arrays made of parts, rounded if need be, which are copied all together at the end."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.places: list[Tensor] = []
+        self.parts: list[Tensor] = []
+
+    def joined(self, parts: Sequence[Tensor], *wide: int) -> Tensor:
+        """(parts, *wide), zeros where a part is less wide; without a copy if it is one as it is."""
+        first = parts[0]
+        fits = first.shape == wide
+        if len(parts) == 1 and fits and first.dtype == self.dtype and first.is_contiguous():
+            return first[None]
+        make = torch.empty if fits else torch.zeros
+        found = make(len(parts), *wide, dtype=self.dtype, device=first.device)
+        places = found.unbind()
+        if not fits:
+            corner = tuple(slice(size) for size in first.shape)
+            places = tuple(place[corner] for place in places)
+        self.places += places
+        self.parts += parts
+        return found
 
 
 class Wide:
@@ -32,62 +79,46 @@ class Wide:
     def __init__(self, given: Given, x: Tensor, tensors: Sequence[Tensor]) -> None:
         cell, projected = given.cell, given.variant.projected
         G, (rows, R) = len(cell.gates), tensors[1].shape
-        H, unit = rows // G, 4 if x.element_size() == 4 else 8
-        more, more_r = -H % unit, -R % unit
-        self.shape = Shape(
-            len(x), x.shape[1], given.directions, H + more, R + more_r, real=H, real_r=R
-        )
+        real, unit = rows // G, 4 if x.element_size() == 4 else 8
+        H, wide_r = real + -real % unit, R + -R % unit
+        self.shape = Shape(len(x), x.shape[1], given.directions, H, wide_r, real=real, real_r=R)
         each = [list(tensors[i : i + given.each]) for i in range(0, len(tensors), given.each)]
+        copies = _Copies(x.dtype)
 
-        def gates(tensor: Tensor) -> Tensor:
-            """Rows of every gate made more."""
-            if not more:
-                return tensor
-            return functional.pad(tensor.view(G, H, -1), (0, 0, 0, more)).flatten(0, 1)
+        def gates(width: int) -> Tensor:
+            """The next matrix of each direction."""
+            own = [one.pop(0).view(G, real, -1) for one in each]
+            return copies.joined(own, G, H, width)
 
-        def bias_of(tensor: Tensor) -> Tensor:
-            return columns(tensor.view(G, H), more).reshape(-1) if more else tensor
-
-        def columns(tensor: Tensor, more: int) -> Tensor:
-            return functional.pad(tensor, (0, more)) if more else tensor
-
-        inner = [gates(one.pop(0)) for one in each]
-        self.inner = inner[0] if len(inner) == 1 else torch.cat(inner)
-        self.hidden = _together([columns(gates(one.pop(0)), more_r) for one in each])
+        self.inner = gates(x.shape[-1]).view(-1, x.shape[-1])
+        self.hidden = gates(wide_r)
         self.projection = self.bias = self.late_bias = self.vectors = None
         self.mask = self.keep = self.keep_r = None
         if projected:
-            taller = [functional.pad(one.pop(0), (0, more, 0, more_r)) for one in each]
-            self.projection = _together(taller)
+            self.projection = copies.joined([one.pop(0) for one in each], wide_r, H)
         if given.biased:
-            bias = [bias_of(one.pop(0)) for one in each]
-            self.bias = bias[0] if len(bias) == 1 else torch.cat(bias)
-            self.late_bias = _together([bias_of(one.pop(0)) for one in each])
+            biases = [[one.pop(0).view(G, real) for one in each] for _ in range(2)]
+            self.bias = copies.joined(biases[0], G, H).view(-1)
+            self.late_bias = copies.joined(biases[1], G, H)
         if cell.vectors:
-            count = len(cell.vectors)
-            own = [columns(torch.stack(one[:count]), more) for one in each]
-            self.vectors = _together(own)
-            each = [one[count:] for one in each]
+            own = [one.pop(0) for one in each for _ in cell.vectors]
+            self.vectors = copies.joined(own, H)
         self.begin: list[Tensor] = []
         for k in range(len(cell.states) if given.begun else 0):
-            own = [columns(one[k], more if k else more_r) for one in each]
-            self.begin.append(_together(own).contiguous())
+            states = [one[k] for one in each]
+            self.begin.append(copies.joined(states, len(x), H if k else wide_r))
         if given.masks:
-            self.mask = _together([columns(mask, more_r) for mask in given.masks]).contiguous()
+            self.mask = copies.joined(given.masks, len(x), wide_r)
+        copy_together(copies.places, copies.parts)
         if given.keep:
             first = torch.stack([one[0] for one in given.keep], 2)  # (B, T, directions, R)
-            self.keep_r = columns(first, more_r).contiguous()
+            self.keep_r = widened(first, wide_r - R)
             if len(cell.states) > 1:
                 kept = [torch.stack(list(one[1:]), 2) for one in given.keep]
-                self.keep = columns(torch.stack(kept, 2), more).contiguous()
+                self.keep = widened(torch.stack(kept, 2), H - real)
 
 
-def _together(parts: Sequence[Tensor]) -> Tensor:
-    """Those of the directions one after the other; without a copy if there is one."""
-    return parts[0] if len(parts) == 1 else torch.stack(list(parts))
-
-
-def states_before(seen: Tensor, lengths: Tensor | None, shape: Shape) -> list[Tensor]:
+def states_before(seen: Tensor, given: Given, shape: Shape) -> list[Tensor]:
     """By direction: what the matrices were multiplied with at each step, (B * T, R)."""
     B, T, directions, _, R, *_ = shape
     front = directions * B
@@ -96,8 +127,8 @@ def states_before(seen: Tensor, lengths: Tensor | None, shape: Shape) -> list[Te
     found = [torch.cat([begin[0], body[:, :-1, 0]], 1).view(B * T, R)]
     if directions == 2:
         back = torch.cat([body[:, 1:, 1], begin[1]], 1)
-        if lengths is not None:
-            back[torch.arange(B, device=back.device), lengths - 1] = begin[1, :, 0]
+        if given.lengths is not None and given.begun:  # else it is 0, as what is beyond a row
+            back[torch.arange(B, device=back.device), given.lengths - 1] = begin[1, :, 0]
         found.append(back.view(B * T, R))
     return found
 
@@ -105,8 +136,8 @@ def states_before(seen: Tensor, lengths: Tensor | None, shape: Shape) -> list[Te
 def weight_gradients(
     plan: Plan, before: list[Tensor], parts: tuple[Tensor, Tensor | None, Tensor | None], H: int,
     *, biased: bool,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """Those of the recurrent matrices, each one product over all steps, (directions, G, H, R).
+) -> tuple[Sequence[Tensor], Tensor | None]:  # fmt: skip
+    """Those of the recurrent matrices by direction, each one product over all steps, (G, H, R).
 
     And those of their biases, where they are not the same as the input's.
     """
@@ -115,7 +146,7 @@ def weight_gradients(
     if plan.joined:
         rows = gradients.view(steps, directions, -1)
         found = [rows[:, d].t() @ before[d] for d in range(directions)]
-        return _together(found).view(directions, -1, H, R), None
+        return [matrices.view(-1, H, R) for matrices in found], None
     dweight = before[0].new_empty(directions, len(gates), H, R)
     dbias = before[0].new_empty(directions, len(gates), H) if biased else None
     for d in range(directions):
@@ -134,4 +165,4 @@ def weight_gradients(
                 dweight[d, gates.index(gate)] = matrices[number]
                 if dbias is not None and sums is not None:
                     dbias[d, gates.index(gate)] = sums[number]
-    return dweight, dbias
+    return list(dweight), dbias

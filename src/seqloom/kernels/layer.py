@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -42,6 +43,15 @@ class Weights:
     vectors: Sequence[Tensor]
     projection: Tensor | None
 
+    def to(self, dtype: torch.dtype) -> Weights:
+        """The same as other numbers, as under autocast."""
+        if self.weight_hh.dtype == dtype:
+            return self
+        some = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.projection)
+        first, second, one, two, last = (w if w is None else w.to(dtype) for w in some)
+        assert first is not None and second is not None
+        return Weights(first, second, one, two, [v.to(dtype) for v in self.vectors], last)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -64,7 +74,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a layer, about to run: its weights, how it runs, and where it begins."""
+    """One direction of a layer, about to run: its weights, how it runs, and where it begins.
+
+    Weights may be wider numbers than the input, as under autocast; states are as the input is.
+    """
 
     weights: Weights
     settings: Settings
@@ -72,10 +85,17 @@ class Direction:
 
 
 class Ran(NamedTuple):
-    """What a direction gives: the first state after each step, and every state after the last."""
+    """What a direction gives.
+
+    Args:
+        outputs: The first state after each step.
+        states: Every state after the last step.
+        both: The outputs of both directions side by side, where the backend has them so.
+    """
 
     outputs: Float[Tensor, "B T R"]
     states: list[Tensor]
+    both: Float[Tensor, "B T 2R"] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from seqloom.kernels.backends import BACKENDS, run_layer
 from seqloom.kernels.choice import choose
 from seqloom.kernels.expressions import in_order
 from seqloom.kernels.keys import key_of
-from seqloom.kernels.layer import CellShape, Direction, Kind, Settings, Weights
+from seqloom.kernels.layer import CellShape, Direction, Kind, Ran, Settings, Weights
 from seqloom.nn.cells import GRU, LSTM, Cell, Elman, ElmanRelu, cell_step, find_cell
 from seqloom.nn.masking import lengths_to_mask
 
@@ -245,7 +245,7 @@ class Recurrent(nn.Module):
             ran = run_layer(backend, self._kind, x, lengths, jobs)
             for k, each in enumerate(ended):
                 each += [one.states[k] for one in ran]
-            x = self._merged([one.outputs for one in ran], layer)
+            x = self._merged(ran, layer)
             if self.residual and given.shape == x.shape:
                 x = x + given
             if len(self.norms):
@@ -277,7 +277,7 @@ class Recurrent(nn.Module):
 
         def weight(name: str) -> Tensor:
             found: Tensor = getattr(self, f"{name}_l{layer}{direction}")
-            return found if found.dtype == x.dtype else found.to(x.dtype)  # under autocast
+            return found
 
         weight_hh, mask = weight("weight_hh"), None
         keep: tuple[Tensor, ...] = ()
@@ -304,12 +304,13 @@ class Recurrent(nn.Module):
             states,
         )
 
-    def _merged(self, runs: list[Tensor], layer: int) -> Tensor:
-        if len(runs) == 1:
-            return runs[0]
-        forward, backward = runs
+    def _merged(self, ran: Sequence[Ran], layer: int) -> Tensor:
+        if len(ran) == 1:
+            return ran[0].outputs
+        forward, backward = (one.outputs for one in ran)
         if self.merge == "concat":
-            return torch.cat(runs, dim=-1)
+            both = ran[0].both
+            return torch.cat([forward, backward], dim=-1) if both is None else both
         if self.merge == "product":
             return forward * backward
         if self.merge == "weighted":
