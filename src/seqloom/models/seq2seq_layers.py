@@ -60,7 +60,8 @@ class RecurrentPairOptions(PairOptions):
         input_feeding: Whether attention goes into the next step: "none"; "output", the last
             features (Luong et al. 2015); "context", attention by the state before the step
             (Bahdanau et al. 2015). Without, all steps of training are computed at once.
-        dropout: Share dropped of word vectors, between layers and of the features.
+        dropout: Share dropped of word vectors, between layers, of the states that are attended to
+            and of the features.
         tied: Whether the output layer shares the word vectors, which must be as wide as the state.
         backend: What runs the recurrence; "auto" chooses.
     """
@@ -161,17 +162,20 @@ class RecurrentEncoder(nn.Module):
         self, source: Int[Tensor, "B S"] | Float[Tensor, "B S I"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S E"], Float[Tensor, "B E"]]:
         """States, 0 on padding, and the context."""
-        x = functional.dropout(self.input(source, lengths), self.config.dropout, self.training)
+        x = self._dropped(self.input(source, lengths))
         if self.dense is not None:
             real = lengths_to_mask(lengths, x.shape[1])[..., None]
             states = torch.tanh(self.dense(x)) * real
-            return states, self.pooling(states, lengths).outputs
+            return self._dropped(states), self.pooling(states, lengths).outputs
         assert self.rnn is not None
         states, ended = self.rnn(x, lengths)
         if self.config.context == "last":
             top = ended[0][-2:] if self.rnn.bidirectional else ended[0][-1:]  # (1 or 2, B, H)
-            return states, top.transpose(0, 1).flatten(1)
-        return states, self.pooling(states, lengths).outputs
+            return self._dropped(states), top.transpose(0, 1).flatten(1)
+        return self._dropped(states), self.pooling(states, lengths).outputs
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return functional.dropout(x, self.config.dropout, self.training)
 
 
 class DecoderState(NamedTuple):
