@@ -75,6 +75,26 @@ def test_a_character_of_several_pieces_is_covered_by_each(pieces):
     assert len(tokens) > 3
 
 
+def test_pieces_are_shown_as_they_stand_in_the_text(pieces):
+    text = "the lower 鱻 slowest"
+    shown = pieces.shown(pieces.words(text))
+    assert "".join(shown).replace("\ufffd", "") == text.replace("鱻", "")  # of bytes never met
+    assert shown.count("\ufffd") == len("鱻".encode())
+    more = SubwordTokenizer.train(["我在 那里"] * 9, vocab_size=280)
+    assert "".join(more.shown(more.words("我在 那里"))) == "我在 那里"
+    assert more.shown(["</s>", "没"]) == ["</s>", "没"]
+
+
+def test_the_table_of_bytes_is_that_of_the_library():
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    from seqloom.text.subword import _bytes_by_character
+
+    table = _bytes_by_character()
+    assert set(table) == set(ByteLevel.alphabet())
+    assert sorted(table.values()) == list(range(256))
+
+
 def test_saved_and_loaded(pieces, tmp_path):
     pieces.save(tmp_path / "pieces.json")
     loaded = SubwordTokenizer.load(tmp_path / "pieces.json")

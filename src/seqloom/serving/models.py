@@ -57,7 +57,7 @@ def find_served(names: Sequence[str]) -> list[ServedModel]:
         DataError: If a directory is missing, cut, altered or not a model's, in one line.
         ConfigError: If two have one name, or nothing can be asked of a model over HTTP.
     """
-    given = list(names) or [*sorted(shipped_models()), BUILT_IN[0]]
+    given = list(names) or [BUILT_IN[0], *sorted(shipped_models())]  # who comes first answers
     found = [_find(name) for name in given]
     seen: set[str] = set()
     for model in found:

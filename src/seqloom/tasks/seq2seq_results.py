@@ -17,7 +17,7 @@ class Written:
 
     Args:
         text: The text.
-        words: Its words, or pieces of words.
+        words: Its words, or pieces of words, blanks included.
         score: What it was ranked by.
         log_prob: The sum of the log-probabilities of its words and of its end.
         ended: Whether it ended by itself; if not, it was as long as allowed.

@@ -260,11 +260,11 @@ def _finish(job: _Job, lists: list[list[Hypothesis]]) -> list[Written]:
         written[row].append(
             Written(
                 text.target.detokenize(words),
-                tuple(words),
+                tuple(text.target.shown(words)),
                 hypothesis.score,
                 hypothesis.log_prob,
                 hypothesis.ended,
-                read.words,
+                read.words if text.source is None else tuple(text.source.shown(read.words)),
                 read.cut,
                 attention if search.attention else None,
             )

@@ -90,6 +90,10 @@ class TextPipeline:
         """The text these words would be typed as."""
         return self.tokenizer.detokenize(words)
 
+    def shown(self, words: Sequence[str]) -> list[str]:
+        """The words as people read them: as they are, but for pieces, whose bytes are decoded."""
+        return list(words) if self.subword is None else self.subword.shown(words)
+
 
 def _tokenizer(config: TextConfig, segmenter: Segmenter | None) -> Tokenizer:
     if config.unit == "space":

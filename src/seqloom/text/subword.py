@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -18,7 +19,7 @@ Method = Literal["bpe", "unigram"]
 
 MAX_FILE_BYTES = 256 << 20
 # Bytes stand as visible characters inside pieces, so that every text can be written with 256 of
-# them. This is the table of Radford et al. (2019), undone for people by `SubwordTokenizer.words`.
+# them. This is the table of Radford et al. (2019), undone for people by `SubwordTokenizer.shown`.
 BYTE_ALPHABET = 256
 
 
@@ -146,6 +147,16 @@ class SubwordTokenizer:
             ids.append(id_)
         return self.decode(ids)
 
+    def shown(self, words: Sequence[str]) -> list[str]:
+        """Pieces as people read them, blanks included; part of a character is "\ufffd"."""
+        table = _bytes_by_character()
+        return [
+            bytes(table[c] for c in word).decode("utf-8", "replace")
+            if all(c in table for c in word)
+            else word
+            for word in words
+        ]
+
     def to_bytes(self) -> bytes:
         """The tokenizer as JSON in the form of the `tokenizers` library."""
         text: str = self._backend.to_str()
@@ -178,6 +189,14 @@ class SubwordTokenizer:
             raise
         except Exception as error:  # the library raises bare Exception for a wrong content
             raise DataError(f"is not a tokenizer file ({error})", path) from None
+
+
+@cache
+def _bytes_by_character() -> dict[str, int]:
+    """What byte each visible character stands for: itself, or the next one from 256 on."""
+    itself = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(BYTE_ALPHABET) if byte not in itself]
+    return {chr(b): b for b in itself} | {chr(256 + n): b for n, b in enumerate(others)}
 
 
 def _not_empty(texts: Iterable[str]) -> Iterable[str]:

@@ -59,8 +59,8 @@ export const TAGGED = [
 ];
 
 export const TRANSLATED = [
-  { lang: "en", label: "English", text: "I like to drink tea in the morning." },
-  { lang: "zh", label: "中文", text: "我喜欢早上喝茶。" },
+  { lang: "en", label: "English", text: "I like to drink tea in the morning.", model: "tatoeba-en-zh" },
+  { lang: "zh", label: "中文", text: "我喜欢早上喝茶。", model: "tatoeba-zh-en" },
 ];
 
 export const STEPPED = [

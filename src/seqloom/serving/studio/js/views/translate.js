@@ -18,16 +18,26 @@ function render(root) {
     root.append(nobody("translate"));
     return;
   }
-  state.text ||= own(TRANSLATED)[0].text;
+  const [first] = own(TRANSLATED);
+  state.model ??= first.model;
+  state.text ||= first.text;
   const text = h("textarea", { value: state.text, oninput: () => (state.text = text.value) });
+  const models = modelField("translate", state);
+  const take = (one) => {
+    text.value = state.text = one.text;
+    if (modelsFor("translate").some((model) => model.name === one.model)) {
+      models.querySelector("select").value = state.model = one.model;
+    }
+    form.run();
+  };
   const form = bench({
     state,
     label: t("translate.run"),
     waits: t("translate.waits"),
     fields: [
       field(t("text"), text),
-      examples(own(TRANSLATED).map((one) => ({ label: one.label, apply: () => ((text.value = state.text = one.text), form.run()) }))),
-      h("div", { class: "row" }, modelField("translate", state), field(t("translate.beam"), choice(["1", "3", "5", "8"].map((n) => [n, n]), state.beam, (value) => (state.beam = value)))),
+      examples(own(TRANSLATED).map((one) => ({ label: one.label, apply: () => take(one) }))),
+      h("div", { class: "row" }, models, field(t("translate.beam"), choice(["1", "3", "5", "8"].map((n) => [n, n]), state.beam, (value) => (state.beam = value)))),
     ],
     ask: async (signal) => {
       const body = { model: state.model, text: state.text, beam: Number(state.beam), n_best: Math.min(3, Number(state.beam)), attention: true };
