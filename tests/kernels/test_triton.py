@@ -129,6 +129,29 @@ print("ok")
     assert done.stdout.strip() == "ok", done.stderr[-2000:]
 
 
+def test_lengths_that_change_in_place_are_looked_at_again():
+    code = """
+import torch
+from seqloom.nn.recurrent import Recurrent
+layers = {b: Recurrent("gru", 3, 5, num_layers=2, backend=b) for b in ("triton", "reference")}
+layers["reference"].load_state_dict(layers["triton"].state_dict())
+x, lengths = torch.randn(3, 4, 3), torch.tensor([4, 1, 3])
+for change in (None, [1, 4, 2], [2, 2, 4]):
+    if change:
+        lengths.copy_(torch.tensor(change))
+    for steps in (4, 5):
+        padded = torch.cat([x, torch.ones(3, steps - 4, 3)], 1)
+        one, two = (layers[b](padded, lengths).outputs for b in layers)
+        assert torch.allclose(one, two, atol=1e-6), change
+with torch.inference_mode():
+    made = torch.tensor([3, 2, 1])
+    assert torch.allclose(*(layers[b](x, made).outputs for b in layers), atol=1e-6)
+print("ok")
+"""
+    done = interpreted(code)
+    assert done.stdout.strip() == "ok", done.stderr[-2000:]
+
+
 FORMS = [
     Form(64, 64, 64, 4, 2),
     Form(100, 100, 128, 4, 4, wide=True),

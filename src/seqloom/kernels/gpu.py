@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from seqloom.errors import BackendError
 from seqloom.kernels.gpu_launch import (
@@ -245,17 +246,39 @@ def _rows(direction: Direction, some: slice) -> Direction:
     return Direction(direction.weights, settings, [state[some] for state in direction.states])
 
 
+_known_rows: Any = WeakTensorKeyDictionary()
+
+
+def _rows_of(lengths: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows in the order of their lengths, and all bits set where a row is not over, (B * T, 1).
+
+    They are kept for the layers after this one; what a graph captures is computed each time.
+    """
+    on_card = lengths.device.type == "cuda"
+    if lengths.is_inference() or (on_card and torch.cuda.is_current_stream_capturing()):
+        return _ordered(lengths, x)
+    stream = torch.cuda.current_stream(lengths.device).cuda_stream if on_card else 0
+    key = (lengths._version, x.shape[1], x.element_size(), stream)
+    found = _known_rows.get(lengths)
+    if found is None or found[0] != key:
+        found = _known_rows[lengths] = (key, _ordered(lengths, x))
+    rows: tuple[Tensor, Tensor] = found[1]
+    return rows
+
+
+def _ordered(lengths: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    order = lengths.argsort(descending=True, stable=True)
+    steps = torch.arange(x.shape[1], device=x.device)
+    bits = torch.int32 if x.element_size() == 4 else torch.int16
+    return order, (steps < lengths[:, None]).to(bits).neg_().view(-1, 1)
+
+
 def _run(
     cell: TracedCell, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
 ) -> list[Ran]:
     first, count = directions[0], len(directions)
     settings, biased = first.settings, first.weights.bias_ih is not None
-    order = alive = None
-    if lengths is not None:
-        order = lengths.argsort(descending=True, stable=True)
-        steps = torch.arange(x.shape[1], device=x.device)
-        bits = torch.int32 if x.element_size() == 4 else torch.int16
-        alive = (steps < lengths[:, None]).to(bits).neg_().view(-1, 1)
+    order, alive = (None, None) if lengths is None else _rows_of(lengths, x)
     full = x.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32
     given = Given(
         cell=cell, variant=variant_of(first), lengths=lengths, order=order, alive=alive,
