@@ -199,15 +199,20 @@ def speed(args: argparse.Namespace) -> None:
     def alone() -> list[str]:
         return [each.text for each in model.translate(sources, **options, batch_size=1)]
 
-    systems: dict[str, Callable[[], list[str]]] = {"seqloom": ours, "seqloom, one at a time": alone}
-    try:
-        from ctranslate_peer import peer
-    except ModuleNotFoundError as missing:
-        print(f"CTranslate2 is left out: no module {missing.name}")
-    else:
-        systems["CTranslate2"] = peer(model, sources, threads=args.threads, exactly=args.exactly)
+    def theirs() -> Callable[[], list[str]]:
+        from ctranslate_peer import peer  # last: loading it changes how many threads torch has
+
+        return peer(model, sources, threads=args.threads, exactly=args.exactly)
+
+    systems = {"seqloom": lambda: ours, "seqloom, one at a time": lambda: alone}
+    systems["CTranslate2"] = theirs
     texts = {}
-    for name, run in systems.items():
+    for name, begin in systems.items():
+        try:
+            run = begin()
+        except ModuleNotFoundError as missing:
+            print(f"{name} is left out: no module {missing.name}")
+            continue
         run()
         times, busy = [], []
         for _ in range(args.repeats):
