@@ -1,16 +1,15 @@
-"""Computes the numbers of the n-gram page, and draws formulas, when the documentation is built.
+"""Computes the numbers of the n-gram page, and sets formulas, when the documentation is built.
 
 On the n-gram page, `{{ expression }}` is replaced by its value. The names it may use are those of
 `Worked`: counts of a small corpus, and what Seqloom makes of them. `same(a, b)` stops the build if
-a number derived on the page is not the one the library gives. On the page about cells, `$...$` and
-`$$...$$` become pictures; a test compares them with what the cell's definition gives.
+a number derived on the page is not the one the library gives. Formulas, `$...$` and `$$...$$` on
+every page, become MathML, which browsers set without a script; one that cannot be read stops the
+build.
 """
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import json
 import math
 import re
@@ -25,7 +24,11 @@ CORPUS = (
 )
 HELD_OUT = "a cat sat on the dog"
 PAGE = "ngram.md"
-DRAWN = ("cells.md", "memory.md")  # pages whose formulas matplotlib can draw
+MARKED = re.compile(
+    r'<span class="arithmatex">\\\((?P<inline>.*?)\\\)</span>'
+    r'|<div class="arithmatex">\s*\\\[(?P<block>.*?)\\\]\s*</div>',
+    re.DOTALL,
+)
 HERE = Path(__file__).parent
 
 
@@ -128,23 +131,23 @@ class Worked:
         return "\n".join(rows)
 
 
-def drawn(formula: str) -> str:
-    """A formula as a picture inside the page."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.mathtext import math_to_image
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    """Set the formulas that the extension for formulas has marked."""
+    from latex2mathml.converter import convert
 
-    picture, font = io.BytesIO(), FontProperties(size=12, math_fontfamily="stix")
-    math_to_image(f"${formula}$", picture, prop=font, format="svg")
-    data, alt = base64.b64encode(picture.getvalue()).decode(), html.escape(formula)
-    return (
-        f'<img style="vertical-align: middle" alt="{alt}" src="data:image/svg+xml;base64,{data}">'
-    )
+    def formula(match: re.Match[str]) -> str:
+        text = html.unescape(match["inline"] or match["block"]).strip()
+        try:
+            found: str = convert(text, display="inline" if match["inline"] else "block")
+        except Exception as problem:
+            raise ValueError(f"{page.file.src_uri}: {text!r} is no formula: {problem!r}") from None
+        return found
+
+    return MARKED.sub(formula, content)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in the numbers, or draw the formulas."""
-    if page.file.src_uri in DRAWN:
-        return re.sub(r"(\${1,2})(.+?)\1", lambda match: drawn(match[2]), markdown)
+    """Fill in the numbers."""
     if page.file.src_uri != PAGE:
         return markdown
     worked = Worked()
