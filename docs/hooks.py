@@ -141,6 +141,8 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
             found: str = convert(text, display="inline" if match["inline"] else "block")
         except Exception as problem:
             raise ValueError(f"{page.file.src_uri}: {text!r} is no formula: {problem!r}") from None
+        if "\\" in found:  # a command that is not known
+            raise ValueError(f"{page.file.src_uri}: {text!r} has a command that is not known")
         return found
 
     return MARKED.sub(formula, content)

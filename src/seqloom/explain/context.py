@@ -91,7 +91,7 @@ def linear_probe(
 ) -> Probe:
     r"""Return how well labels can be read off vectors by one linear map.
 
-    $$W = \arg\min_W \lVert \tilde X W - Y \rVert^2 + \lambda \lVert W \rVert^2$$
+    $$W = \mathrm{argmin}_W \lVert \tilde X W - Y \rVert^2 + \lambda \lVert W \rVert^2$$
 
     for the standardized vectors with a constant 1, $\tilde X$, and Y of 1 for the label and 0 for
     the others; a word has the label of the greatest score.

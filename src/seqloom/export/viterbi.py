@@ -1,9 +1,9 @@
 r"""The best tags of a conditional random field as two loops of an ONNX graph.
 
 $$\delta_1 = b + s_1, \quad \delta_t(j) = s_t(j) + \max_i (\delta_{t-1}(i) + A_{ij}), \quad
-\psi_t(j) = \arg\max_i (\delta_{t-1}(i) + A_{ij})$$
+\psi_t(j) = \mathrm{argmax}_i (\delta_{t-1}(i) + A_{ij})$$
 
-$$y_n = \arg\max_j (\delta_n(j) + e_j), \quad y_{t-1} = \psi_t(y_t)$$
+$$y_n = \mathrm{argmax}_j (\delta_n(j) + e_j), \quad y_{t-1} = \psi_t(y_t)$$
 
 Paper: Viterbi (1967), "Error bounds for convolutional codes"; Rabiner (1989), section III.B.
 On padding $\delta$ stays and $\psi$ is the identity, so that every row ends at its own last step.

@@ -40,7 +40,7 @@ def analogy_answers(
 ) -> NDArray[np.int64]:
     r"""Return the rows that best complete "a is to b as c is to d" (3CosAdd), -1 if there is none.
 
-    $$d^* = \arg\max_{d \notin \{a, b, c\}} \cos(d, b - a + c)$$
+    $$d^* = \mathrm{argmax}_{d \notin \{a, b, c\}} \cos(d, b - a + c)$$
 
     with a, b and c scaled to length 1 first.
     Paper: Levy and Goldberg (2014), "Linguistic Regularities in Sparse and Explicit Word

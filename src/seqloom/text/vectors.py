@@ -129,7 +129,7 @@ class WordVectors:
     def analogy(self, a: str, b: str, c: str, k: int = 1) -> list[tuple[str, float]]:
         r"""Return the k words d that best complete "a is to b as c is to d" (3CosAdd).
 
-        $$d^* = \arg\max_{d \notin \{a, b, c\}} \cos(d, b - a + c)$$
+        $$d^* = \mathrm{argmax}_{d \notin \{a, b, c\}} \cos(d, b - a + c)$$
 
         with a, b and c scaled to length 1 first.
 
