@@ -200,7 +200,7 @@ def speed(args: argparse.Namespace) -> None:
         return [each.text for each in model.translate(sources, **options, batch_size=1)]
 
     def theirs() -> Callable[[], list[str]]:
-        from ctranslate_peer import peer  # last: loading it changes how many threads torch has
+        from ctranslate_peer import peer  # last: torch was slower in a process that had loaded it
 
         return peer(model, sources, threads=args.threads, exactly=args.exactly)
 
