@@ -171,6 +171,51 @@ def test_own_words_are_fed_as_the_schedule_says(models, monkeypatch):
     assert (mixed[:, 1:] == 7).all()
 
 
+def test_two_passes_cost_their_mean_and_how_far_they_are_apart(models, monkeypatch):
+    """Against torch's own divergence, with the scores of the two passes given."""
+    model = models["additive"]
+    data = model.text_.encode([Pair(*pair) for pair in PAIRS])
+    sizes = model.build_training().batch
+    batch = next(iter(Seq2SeqObjective(data, None, sizes, PairGoal()).plan.batches(data, 0)))
+    batch = batch.tensors()
+    given = PairBatch.of(batch)
+    rows, items = given.targets.shape
+    words = len(model.text_.target_vocabulary)
+    scores = torch.randn(
+        2 * rows, items, words, generator=torch.Generator().manual_seed(3)
+    ).double()
+    logs = scores.log_softmax(dim=-1)
+
+    def cross_entropy(output, memory, targets, real, smoothing):
+        assert len(targets) == 2 * rows and smoothing == 0.2
+        return -logs.gather(2, targets[..., None])[..., 0][real].sum()
+
+    monkeypatch.setattr(model.model_.output, "log_probs", lambda output, memory: logs)
+    monkeypatch.setattr(model.model_.output, "loss", cross_entropy)
+    goal = PairGoal(consistency=0.7, label_smoothing=0.2)
+    found = Seq2SeqObjective(data, None, sizes, goal).loss(model.model_, batch)
+    first, second = logs[:rows][given.real], logs[rows:][given.real]
+    target = given.targets[given.real]
+    plain = sum(torch.nn.functional.nll_loss(each, target, reduction="sum")
+                for each in (first, second))  # fmt: skip
+    apart = sum(torch.nn.functional.kl_div(a, b, log_target=True, reduction="sum")
+                for a, b in ((first, second), (second, first)))  # fmt: skip
+    torch.testing.assert_close(found.total, plain / 2 + 0.7 * apart / 2)
+    assert found.items == given.items
+
+
+def test_two_passes_without_dropout_are_one(models):
+    model = models["additive"]
+    model.model_.eval()
+    data = model.text_.encode([Pair(*pair) for pair in PAIRS])
+    sizes = model.build_training().batch
+    once, twice = (Seq2SeqObjective(data, None, sizes, PairGoal(consistency=c)) for c in (0.0, 5.0))
+    batch = next(iter(once.plan.batches(data, 0))).tensors()
+    torch.testing.assert_close(
+        once.loss(model.model_, batch).total, twice.loss(model.model_, batch).total
+    )
+
+
 def test_words_of_one_source_have_ids_of_their_own():
     """By hand: specials are 0 to 3, then words by falling count and spelling."""
     model = small("pointer", vocabulary={"min_count": 2}, training={"epochs": 1})
@@ -204,6 +249,19 @@ def test_words_of_one_source_have_ids_of_their_own():
 def test_bad_searches_are_refused(models, options, message):
     with pytest.raises(ConfigError, match=message):
         models["additive"].translate("red", **options)
+
+
+@pytest.mark.parametrize(
+    ("arch", "options", "message"),
+    [
+        ("additive", {"consistency": -1.0}, "consistency must not be negative, got -1.0"),
+        ("additive", {"consistency": 1.0, "own_words": 0.5}, "set one of them to 0, got 1.0 and"),
+        ("pointer", {"consistency": 1.0}, "which a pointer has not; set it to 0, got 1.0"),
+    ],
+)
+def test_two_passes_that_cannot_be_compared_are_refused(arch, options, message):
+    with pytest.raises(ConfigError, match=message):
+        small(arch, **options).fit(PAIRS)
 
 
 def test_bad_sources_are_refused_and_odd_ones_are_translated(models):

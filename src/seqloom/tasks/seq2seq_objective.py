@@ -14,6 +14,7 @@ from seqloom.data.batches import Batch, EncodedData
 from seqloom.data.bucketing import BatchConfig, Bucketing
 from seqloom.errors import ConfigError
 from seqloom.metrics import perplexity
+from seqloom.tasks.class_scores import divergence
 
 EVALUATION_ITEMS = 1 << 13  # words of both sides at once, padding included
 
@@ -26,11 +27,14 @@ class PairGoal:
         label_smoothing: Share of a target that is spread over all words.
         own_words: Share of the words fed to the decoder that are its own predictions, in the end.
         own_words_epochs: Epochs over which the share grows from 0.
+        consistency: Times how far apart the probabilities are that two passes with other units
+            dropped give the same words; each pair is then read twice.
     """
 
     label_smoothing: float = 0.0
     own_words: float = 0.0
     own_words_epochs: int = 10
+    consistency: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1 or not 0 <= self.own_words <= 1:
@@ -40,6 +44,13 @@ class PairGoal:
             )
         if self.own_words_epochs < 1:
             raise ConfigError(f"own_words_epochs must be at least 1, got {self.own_words_epochs}")
+        if self.consistency < 0:
+            raise ConfigError(f"consistency must not be negative, got {self.consistency}")
+        if self.consistency and self.own_words:
+            raise ConfigError(
+                "consistency compares two passes over the same words, which own_words changes; "
+                f"set one of them to 0, got {self.consistency} and {self.own_words}"
+            )
 
 
 class PairBatch(NamedTuple):
@@ -79,17 +90,28 @@ class PairBatch(NamedTuple):
             items,
         )
 
+    def twice(self) -> PairBatch:
+        """Every pair twice, all of them first and then all of them again."""
+        again = [x if x is None else torch.cat([x, x]) for x in self[:-1]]
+        return PairBatch(*again, 2 * self.items)  # type: ignore[arg-type]
+
 
 class Seq2SeqObjective:
-    """Pairs in, the cross-entropy of the targets out.
+    r"""Pairs in, the cross-entropy of the targets out.
 
     With `own_words` some of the words the decoder is fed are its own: a first pass predicts them
     from the true words, a second one learns from the mixture.
 
+    With `consistency` $\alpha$ two passes with other units dropped give $p$ and $q$; a pair costs
+
+    $$\tfrac12 (L_p + L_q) + \alpha \sum_t \tfrac12 \left(KL(p_t \| q_t) + KL(q_t \| p_t)\right)$$
+
     Paper: Bengio et al. (2015), "Scheduled Sampling for Sequence Prediction with Recurrent Neural
     Networks", NeurIPS; Duckworth et al. (2019), "Parallel Scheduled Sampling", arXiv:1906.04331,
-    for two passes in place of a pass a word.
-    Differs from the papers: the likeliest word is fed, and the share grows linearly with epochs.
+    for two passes in place of a pass a word; Liang et al. (2021), "R-Drop: Regularized Dropout for
+    Neural Networks", NeurIPS, equation 4, for the consistency.
+    Differs from the papers: the likeliest word is fed, and the share grows linearly with epochs;
+    R-Drop adds the two cross-entropies, so that its alpha is twice the one here.
 
     Args:
         train: The training pairs as columns.
@@ -129,7 +151,9 @@ class Seq2SeqObjective:
         if not len(batch):
             weights = [weight for weight in model.parameters() if weight.requires_grad]
             return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
-        given = PairBatch.of(batch)
+        given, apart = PairBatch.of(batch), self.goal.consistency
+        if apart:
+            given = given.twice()
         memory = model.encode(given.source, given.lengths, given.copies)
         inputs = given.inputs
         if self.share:
@@ -138,7 +162,11 @@ class Seq2SeqObjective:
         total = model.output.loss(
             output, memory, given.targets, given.real, self.goal.label_smoothing
         )
-        return LossOutput(total, given.items)
+        if not apart:
+            return LossOutput(total, given.items)
+        scores = model.output.log_probs(output, memory)[given.real]
+        total = total / 2 + apart * divergence(*scores.chunk(2))
+        return LossOutput(total, given.items // 2)
 
     @torch.no_grad()
     def _mixed(self, model: Any, given: PairBatch, memory: Any) -> Tensor:

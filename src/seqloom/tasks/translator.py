@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from seqloom.config import from_dict
-from seqloom.errors import InputError
+from seqloom.errors import ConfigError, InputError
 from seqloom.metrics.translation import bleu, chrf
 from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.estimator import Estimator, tensor_shapes
@@ -51,6 +51,8 @@ class Translator(Estimator):
         label_smoothing: Share of a target that is spread over all words.
         own_words: Share of the decoder's own words that it is fed in training, in the end.
         own_words_epochs: Epochs over which that share grows from 0.
+        consistency: Times how far apart two passes of training with other units dropped are
+            (R-Drop, Liang et al. 2021); not for "pointer".
         training: Settings of the loop.
         options: Settings of the architecture, such as `hidden_size` or `attention`.
 
@@ -70,6 +72,7 @@ class Translator(Estimator):
         "label_smoothing",
         "own_words",
         "own_words_epochs",
+        "consistency",
         "training",
     )
     text: TextConfig | Mapping[str, Any] | None
@@ -79,6 +82,7 @@ class Translator(Estimator):
     label_smoothing: float
     own_words: float
     own_words_epochs: int
+    consistency: float
     text_: PairText
 
     def __init__(
@@ -92,6 +96,7 @@ class Translator(Estimator):
         label_smoothing: float = 0.0,
         own_words: float = 0.0,
         own_words_epochs: int = 10,
+        consistency: float = 0.0,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -105,6 +110,7 @@ class Translator(Estimator):
             label_smoothing=label_smoothing,
             own_words=own_words,
             own_words_epochs=own_words_epochs,
+            consistency=consistency,
             training=training,
         )
 
@@ -126,6 +132,11 @@ class Translator(Estimator):
             resume: Whether to go on with an interrupted run in `out`.
             callbacks: Told how it goes; see `seqloom.training`.
         """
+        if self.arch == "pointer" and self.consistency:
+            raise ConfigError(
+                "consistency compares probabilities over one vocabulary, which a pointer has not; "
+                f"set it to 0, got {self.consistency}"
+            )
         settings = text_settings(
             self.text,
             self.target_text,
@@ -137,6 +148,7 @@ class Translator(Estimator):
             label_smoothing=self.label_smoothing,
             own_words=self.own_words,
             own_words_epochs=self.own_words_epochs,
+            consistency=self.consistency,
         )
         held = None if valid is None else read_pairs(valid)
         data = Data(read_pairs(train), held, (train, valid))
@@ -221,6 +233,7 @@ class Translator(Estimator):
             "label_smoothing": self.label_smoothing,
             "own_words": self.own_words,
             "own_words_epochs": self.own_words_epochs,
+            "consistency": self.consistency,
         }
         return save_pairs(self, directory, goal)
 
