@@ -10,10 +10,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.testing import assert_close
 
 from seqloom.errors import ConfigError, ShapeError
 from seqloom.nn.attention import Attention, KeyValues, MultiHeadAttention
+from seqloom.nn.decoder_block import DecoderBlock
 from seqloom.nn.past import keep_last
 from seqloom.nn.positions import rotate
 from seqloom.nn.scores import SCORES
@@ -243,7 +245,32 @@ def test_a_block_equals_torch_with_its_weights(norm, activation):
         assert_close(found[b, :n], expected[b, :n])
 
 
+@pytest.mark.parametrize("kind", [TransformerBlock, DecoderBlock])
+def test_units_inside_a_block_are_dropped_on_their_own(kind):
+    """With `dropout` 0 what F adds is all that chance decides, once attention drops nothing."""
+    block = disturbed(kind(D, N, norm="pre", inner_dropout=0.5))
+    x, last = random(B, T, D), block.norm2 if kind is TransformerBlock else block.norm3
+    more = () if kind is TransformerBlock else (block.remember(x), torch.ones(B, T).bool())
+    attentions = [each for each in block.modules() if isinstance(each, MultiHeadAttention)]
+    assert [each.dropout for each in attentions] == [0.5] * len(attentions)
+    for each in attentions:
+        each.dropout = 0.0
+        nn.init.zeros_(each.out_proj.weight)
+        nn.init.zeros_(each.out_proj.bias)
+    torch.manual_seed(5)
+    found = block(x, *more)[0]
+    torch.manual_seed(5)
+    inner = functional.dropout(functional.gelu(block.linear1(last(x))), 0.5)
+    assert_close(found, x + block.linear2(inner))
+    assert kind(D, N, dropout=0.3).inner_share == 0.3
+    assert kind(D, N, dropout=0.3, inner_dropout=0.0).self_attn.dropout == 0.0
+
+
 def test_impossible_blocks_are_refused():
+    with pytest.raises(ConfigError, match=r"dropout must lie in \[0, 1\), got 1.0"):
+        TransformerBlock(8, 2, dropout=1.0, inner_dropout=0.0)
+    with pytest.raises(ConfigError, match=r"dropout must lie in \[0, 1\), got -0.1"):
+        DecoderBlock(8, 2, inner_dropout=-0.1)
     with pytest.raises(ConfigError, match=r"unknown norm 'after'.*post, pre"):
         TransformerBlock(8, 2, norm="after")
     with pytest.raises(ConfigError, match=r"unknown activation 'tanh'.*gelu, relu"):

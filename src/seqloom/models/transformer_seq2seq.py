@@ -45,7 +45,9 @@ class TransformerSeq2SeqConfig(PairOptions):
         max_positions: Vectors of "learned"; a place beyond is counted from the beginning again.
         norm: "pre" or "post", where the normalization stands.
         activation: "relu" or "gelu".
-        dropout: Share dropped of the input, of attention weights and inside each block.
+        dropout: Share dropped of the input and of what each part of a block adds.
+        inner_dropout: Share dropped of attention weights and inside the networks of two layers; 0
+            in the paper, as `dropout` if None.
         tied: Whether the output layer shares the word vectors.
     """
 
@@ -59,6 +61,7 @@ class TransformerSeq2SeqConfig(PairOptions):
     norm: Norm = "pre"
     activation: Activation = "relu"
     dropout: float = 0.1
+    inner_dropout: float | None = None
     tied: bool = True
     TRAINING: ClassVar[dict[str, Any]] = {
         "epochs": 30,
@@ -88,6 +91,7 @@ class TransformerSeq2SeqConfig(PairOptions):
             norm=self.norm,
             activation=self.activation,
             dropout=self.dropout,
+            inner_dropout=self.inner_dropout,
         )
 
 

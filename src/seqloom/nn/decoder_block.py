@@ -44,7 +44,8 @@ class DecoderBlock(nn.Module):
         hidden_size: Width inside F; 0 for four times D.
         norm: "pre" or "post": where the normalization stands.
         activation: Inside F, "gelu" or "relu".
-        dropout: Share dropped of attention weights, inside F and before each residual sum.
+        dropout: Share dropped before each residual sum.
+        inner_dropout: Share dropped of attention weights and inside F; as `dropout` if None.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class DecoderBlock(nn.Module):
         norm: Norm = "pre",
         activation: Activation = "gelu",
         dropout: float = 0.0,
+        inner_dropout: float | None = None,
     ) -> None:
         super().__init__()
         if norm not in NORMS:
@@ -64,9 +66,12 @@ class DecoderBlock(nn.Module):
             raise ConfigError(one_of("activation", activation, ACTIVATIONS))
         if hidden_size < 0:
             raise ConfigError(f"hidden_size must not be negative, got {hidden_size}")
+        if not 0 <= dropout < 1:
+            raise ConfigError(f"dropout must lie in [0, 1), got {dropout}")
         self.norm, self.activation, self.share = norm, ACTIVATIONS[activation], dropout
-        self.self_attn = MultiHeadAttention(input_size, num_heads, dropout=dropout)
-        self.multihead_attn = MultiHeadAttention(input_size, num_heads, dropout=dropout)
+        self.inner_share = inner = dropout if inner_dropout is None else inner_dropout
+        self.self_attn = MultiHeadAttention(input_size, num_heads, dropout=inner)
+        self.multihead_attn = MultiHeadAttention(input_size, num_heads, dropout=inner)
         self.linear1 = nn.Linear(input_size, hidden_size or 4 * input_size)
         self.linear2 = nn.Linear(hidden_size or 4 * input_size, input_size)
         self.norm1, self.norm2 = nn.LayerNorm(input_size), nn.LayerNorm(input_size)
@@ -118,7 +123,8 @@ class DecoderBlock(nn.Module):
         looked = looked.reshape(B, T, D)
         u = y + self._dropped(looked)
         u = u if is_pre else self.norm2(u)
-        inner = self._dropped(self.activation(self.linear1(self.norm3(u) if is_pre else u)))
+        inner = self.activation(self.linear1(self.norm3(u) if is_pre else u))
+        inner = functional.dropout(inner, self.inner_share, self.training)
         z = u + self._dropped(self.linear2(inner))
         mean = None if weights is None else weights.mean(dim=1).reshape(B, T, S)
         return DecoderBlockOutput(z if is_pre else self.norm3(z), memory, mean)

@@ -58,7 +58,8 @@ class TransformerBlock(nn.Module):
         hidden_size: Width inside F; 0 for four times D.
         norm: "pre" or "post": where the normalization stands.
         activation: f, "gelu" (Hendrycks and Gimpel 2016) or "relu".
-        dropout: Share dropped of attention weights, inside F and before each residual sum.
+        dropout: Share dropped before each residual sum.
+        inner_dropout: Share dropped of attention weights and inside F; as `dropout` if None.
         rotary: Whether queries and keys are turned by their positions.
     """
 
@@ -71,6 +72,7 @@ class TransformerBlock(nn.Module):
         norm: Norm = "pre",
         activation: Activation = "gelu",
         dropout: float = 0.0,
+        inner_dropout: float | None = None,
         rotary: bool = False,
     ) -> None:
         super().__init__()
@@ -80,8 +82,11 @@ class TransformerBlock(nn.Module):
             raise ConfigError(one_of("activation", activation, ACTIVATIONS))
         if hidden_size < 0:
             raise ConfigError(f"hidden_size must not be negative, got {hidden_size}")
+        if not 0 <= dropout < 1:
+            raise ConfigError(f"dropout must lie in [0, 1), got {dropout}")
         self.norm, self.activation, self.share = norm, ACTIVATIONS[activation], dropout
-        self.self_attn = MultiHeadAttention(input_size, num_heads, dropout=dropout, rotary=rotary)
+        self.inner_share = inner = dropout if inner_dropout is None else inner_dropout
+        self.self_attn = MultiHeadAttention(input_size, num_heads, dropout=inner, rotary=rotary)
         self.linear1 = nn.Linear(input_size, hidden_size or 4 * input_size)
         self.linear2 = nn.Linear(hidden_size or 4 * input_size, input_size)
         self.norm1, self.norm2 = nn.LayerNorm(input_size), nn.LayerNorm(input_size)
@@ -105,7 +110,8 @@ class TransformerBlock(nn.Module):
         )
         y = x + self._dropped(attended)
         y = y if is_pre else self.norm1(y)
-        inner = self._dropped(self.activation(self.linear1(self.norm2(y) if is_pre else y)))
+        inner = self.activation(self.linear1(self.norm2(y) if is_pre else y))
+        inner = functional.dropout(inner, self.inner_share, self.training)
         z = y + self._dropped(self.linear2(inner))
         return BlockOutput(z if is_pre else self.norm2(z), memory)
 
