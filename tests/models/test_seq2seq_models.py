@@ -35,6 +35,12 @@ CASES = {
     "additive": recurrent(cell="lstm", num_layers=2),
     "general, last output fed": recurrent(attention="general", input_feeding="output"),
     "additive, context fed": recurrent(cell="gru", input_feeding="context", context_to="both"),
+    "additive, read by the layer above": recurrent(
+        cell="gru", input_feeding="upward", num_layers=2, encoder_layers=1
+    ),
+    "general, read by two layers above": recurrent(
+        cell="lstm", attention="general", input_feeding="upward", num_layers=3, context_to="input"
+    ),
     "heads": recurrent(attention="multi-head", num_heads=2, context="mean", context_to="input"),
     "dense": recurrent(encoder="dense", attention="dot", context="max"),
     "shared": recurrent(source_vocab_size=V, shared=True, tied=True, embed_size=4),
@@ -190,6 +196,7 @@ def test_vectors_are_scaled_and_projected(name):
     [
         ({"attention": "aditive"}, "unknown attention 'aditive'; did you mean 'additive'"),
         ({"attention": "none", "input_feeding": "output"}, "'output' with attention='none'"),
+        ({"input_feeding": "upward"}, "the first, got num_layers=1; set it to 2"),
         ({"context": "first"}, "unknown context 'first'"),
         ({"context_to": "nowhere"}, "unknown context_to 'nowhere'"),
         ({"hidden_size": 5}, "must be even, got 5; set encoder_size"),

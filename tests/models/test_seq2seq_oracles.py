@@ -74,6 +74,7 @@ def by_hand(model: Any, source: list[int], target: list[int], copies: list[int] 
         first = np.tanh(w["decoder.bridge.weight"] @ context + w["decoder.bridge.bias"])
         h = first[:size]
         c = first[size:] if kinds == 2 else c
+    above = first[size:] if config.input_feeding == "upward" else None  # of a cell of one state
     fed, seen, rows = np.zeros(size), np.zeros(len(source)), []
     for word in target:
         x = e = w["decoder.embedding.weight"][word if word < V else 1]
@@ -90,6 +91,14 @@ def by_hand(model: Any, source: list[int], target: list[int], copies: list[int] 
         if config.attention != "none":
             weights = attended(w, config, h, states, seen) if weights is None else weights
             read = weights @ states
+            if above is not None:
+                upper = np.concatenate([h, read])
+                above, _ = STEPS[config.cell](own(w, "decoder.upper."), upper, above, c)
+                features = np.tanh(w["decoder.combine.weight"] @ np.concatenate([read, above]))
+                rows.append(
+                    log_softmax(w["output.softmax.weight"] @ features + w["output.softmax.bias"])
+                )
+                continue
             features = fed = np.tanh(w["decoder.combine.weight"] @ np.concatenate([read, h]))
         logs = log_softmax(w["output.softmax.weight"] @ features + w["output.softmax.bias"])
         if copies is not None:
@@ -108,6 +117,7 @@ def by_hand(model: Any, source: list[int], target: list[int], copies: list[int] 
 
 BY_HAND = [
     "none", "general, last output fed", "additive, context fed", "dense", "pointer", "coverage",
+    "additive, read by the layer above",
 ]  # fmt: skip
 
 

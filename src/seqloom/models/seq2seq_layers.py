@@ -28,12 +28,12 @@ from seqloom.nn.recurrent import Recurrent
 EncoderName = Literal["recurrent", "dense"]
 ContextName = Literal["last", "mean", "max"]
 ContextPlace = Literal["state", "input", "both"]
-Feeding = Literal["none", "output", "context"]
+Feeding = Literal["none", "output", "context", "upward"]
 CHOICES = {
     "encoder": ("recurrent", "dense"),
     "context": ("last", "mean", "max"),
     "context_to": ("state", "input", "both"),
-    "input_feeding": ("none", "output", "context"),
+    "input_feeding": ("none", "output", "context", "upward"),
 }
 
 
@@ -57,9 +57,11 @@ class RecurrentPairOptions(PairOptions):
         attention: "none", or the score: "additive", "concat", "cosine", "dot", "general",
             "scaled-dot" or "multi-head".
         num_heads: Of "multi-head".
-        input_feeding: Whether attention goes into the next step: "none"; "output", the last
-            features (Luong et al. 2015); "context", attention by the state before the step
-            (Bahdanau et al. 2015). Without, all steps of training are computed at once.
+        input_feeding: Whether attention goes into the recurrence: "none"; "output", the last
+            features go into the next step (Luong et al. 2015); "context", attention by the state
+            before the step goes into it (Bahdanau et al. 2015); "upward", attention by the first
+            layer goes into the layers above (Wu et al. 2016). With "none" and "upward" all steps of
+            training are computed at once.
         dropout: Share dropped of word vectors, between layers, of the states that are attended to
             and of the features.
         tied: Whether the output layer shares the word vectors, which must be as wide as the state.
@@ -100,6 +102,11 @@ class RecurrentPairOptions(PairOptions):
         if self.attention == "none" and self.input_feeding != "none":
             raise ConfigError(
                 f"input_feeding feeds attention, got {self.input_feeding!r} with attention='none'"
+            )
+        if self.input_feeding == "upward" and self.num_layers < 2:
+            raise ConfigError(
+                "input_feeding='upward' feeds the layers above the first, got num_layers="
+                f"{self.num_layers}; set it to 2"
             )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
@@ -199,15 +206,19 @@ class RecurrentDecoder(nn.Module):
     c_t = \mathrm{attend}(d_t), \quad f_t = \tanh(W_c [c_t; d_t])$$
 
     Without attention $f_t = d_t$. The dots are C where `context_to` says so and, with
-    `input_feeding`, $f_{t-1}$ ("output") or $c_t = \mathrm{attend}(d_{t-1})$ ("context").
+    `input_feeding`, $f_{t-1}$ ("output") or $c_t = \mathrm{attend}(d_{t-1})$ ("context"). With
+    "upward" the first layer asks, $c_t = \mathrm{attend}(d^1_t)$, and the others go on from there,
+    $d^2_t = \mathrm{cell}([d^1_t; c_t], d^2_{t-1})$: no step of training waits for the one before.
 
     Paper: Luong et al. (2015), "Effective Approaches to Attention-based Neural Machine
     Translation", EMNLP, sections 3 and 3.3; Bahdanau et al. (2015), "Neural Machine Translation by
-    Jointly Learning to Align and Translate", ICLR, for "context".
+    Jointly Learning to Align and Translate", ICLR, for "context"; Wu et al. (2016), "Google's
+    Neural Machine Translation System", arXiv:1609.08144, section 3, for "upward".
     Differs from the papers: every state of every layer begins with a map of C of its own; with
-    "context" the features are Luong's, not a maxout layer.
-    Parameters: e = embedding, W_0 and b_0 = bridge, the cell's = rnn, attend = attention,
-    W_c = combine.
+    "context" the features are Luong's, not a maxout layer; "upward" asks by $d^1_t$, not by
+    $d^1_{t-1}$, and hands $c_t$ to the second layer alone.
+    Parameters: e = embedding, W_0 and b_0 = bridge, the cell's = rnn (and upper, the layers that
+    "upward" feeds), attend = attention, W_c = combine.
 
     Args:
         config: The settings.
@@ -234,7 +245,8 @@ class RecurrentDecoder(nn.Module):
             )
             attended = self.attention.output_size
             self.combine = nn.Linear(attended + H, H, bias=False)
-        feeds = {"none": 0, "output": H, "context": attended}
+        upward = config.input_feeding == "upward"
+        feeds = {"none": 0, "output": H, "context": attended, "upward": 0}
         into = E if config.context_to != "state" else 0
         self.embedding = encoder.input.embedding if config.shared else None
         if self.embedding is None:
@@ -246,10 +258,20 @@ class RecurrentDecoder(nn.Module):
             config.cell,
             config.embed_size + into + feeds[config.input_feeding],
             H,
-            num_layers=config.num_layers,
+            num_layers=1 if upward else config.num_layers,
             dropout=config.dropout,
             backend=config.backend,
         )
+        self.upper = None
+        if upward:
+            self.upper = Recurrent(
+                config.cell,
+                H + attended,
+                H,
+                num_layers=config.num_layers - 1,
+                dropout=config.dropout,
+                backend=config.backend,
+            )
         if config.context_to != "input":
             self.bridge = nn.Linear(E, len(self.rnn.cell.states) * config.num_layers * H)
 
@@ -261,7 +283,11 @@ class RecurrentDecoder(nn.Module):
         """The state before the first word."""
         B, kinds, H = len(memory.states), len(self.rnn.cell.states), self.config.hidden_size
         if self.bridge is None:
-            states = tuple(part.transpose(0, 1) for part in self.rnn.initial_states(B))
+            none = self.rnn.initial_states(B)
+            if self.upper is not None:
+                above = self.upper.initial_states(B)
+                none = tuple(torch.cat(both) for both in zip(none, above, strict=True))
+            states = tuple(part.transpose(0, 1) for part in none)
         else:
             first = torch.tanh(self.bridge(memory.context)).view(B, kinds, -1, H)
             states = tuple(first[:, kind] for kind in range(kinds))  # (B, L, H)
@@ -283,7 +309,7 @@ class RecurrentDecoder(nn.Module):
     ) -> tuple[DecoderOutput, Float[Tensor, "B T H"], Float[Tensor, "B T E"] | None]:
         """Read words; give the output, the cell's own outputs and what attention read."""
         check_decoder_input(ids, memory)
-        if self.config.input_feeding == "none":
+        if self.config.input_feeding in ("none", "upward"):
             return self._read(ids, memory, state, return_attention=return_attention)
         parts = []
         for t in range(ids.shape[1]):
@@ -323,7 +349,13 @@ class RecurrentDecoder(nn.Module):
             query = state.states[0][:, -1:]  # the first state of the last layer
             found = self._attend(query, memory, state, return_attention)
             x = torch.cat([x, found.outputs.to(x.dtype)], dim=-1)
-        y, ended = self.rnn(x, None, [part.transpose(0, 1) for part in state.states])
+        before = [part.transpose(0, 1) for part in state.states]  # (L, B, H)
+        y, ended = self.rnn(x, None, [part[: self.rnn.num_layers] for part in before])
+        if self.upper is not None:
+            found = self._attend(y, memory, state, return_attention)
+            x = self._dropped(torch.cat([y, found.outputs.to(y.dtype)], dim=-1))
+            y, above = self.upper(x, None, [part[1:] for part in before])
+            ended = tuple(torch.cat(both) for both in zip(ended, above, strict=True))
         states = tuple(part.transpose(0, 1) for part in ended)
         if self.attention is None:
             return DecoderOutput(self._dropped(y), DecoderState(states)), y, None
