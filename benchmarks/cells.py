@@ -148,8 +148,11 @@ def grouped(results: Sequence[Result], without: str = "seed") -> dict[str, list[
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation of shares, in percent."""
+    """Mean and standard deviation of shares, in percent; nothing where nothing was measured."""
+    from math import isnan
     from statistics import mean, stdev
 
+    if any(isnan(value) for value in values):
+        return ""
     middle = f"{100 * mean(values):.2f}"
     return f"{middle} ± {100 * stdev(values):.2f}" if len(values) > 1 else middle

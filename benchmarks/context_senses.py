@@ -1,10 +1,11 @@
-"""Words in context, looked at: senses of `bank`, neighbours of words never seen, linear probes."""
+"""Words in context, looked at: senses of a word, neighbours of words never seen, linear probes."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +16,71 @@ from seqloom.explain.context import linear_probe, nearest_in_context, sense_accu
 from seqloom.figures import grouped_bars, save
 from seqloom.tasks.corpus import text_examples
 from seqloom.tasks.pretrained import open_vectors
+from seqloom.tasks.seq2seq_text import read_pairs
 from seqloom.text.pipeline import TextConfig, TextPipeline
 from seqloom.text.sentences import split_sentences
 
-SOURCES = ("brown:all:text", "squad-v1.1:valid:passages", "wikitext-2:valid:known",
-           "squad-v1.1:train:passages", "wikitext-2:train:known")  # fmt: skip
-WORD = ("bank", "banks")
-RIVER = re.compile(
-    r"\b(rivers?|streams?|creeks?|canals?|bridges?|shore|downstream|upstream|flood\w*|boats?|water|"
-    r"opposite|muddy|swam|Rhine|Seine|Thames|Danube|Nile|Tiber|Yangtze|Meuse|Vistula|Elbe)\b",
-    re.IGNORECASE,
-)
-MONEY = re.compile(
-    r"\b(money|loans?|deposits?|accounts?|credit|mortgages?|investment|financ\w*|capital|debt|"
-    r"interest|savings|commercial|investors?|cash|checks?|dollars?|securities|fund\w*|robb\w*)\b",
-    re.IGNORECASE,
-)
 WINDOW = 5  # words on each side for the mean of static vectors
+
+
+class Rule(NamedTuple):
+    """How occurrences of a word are found, and which of its two senses they have.
+
+    Args:
+        words: The word, in all its forms.
+        language: Of the texts.
+        sources: Where it is looked for, in this order.
+        senses: A pattern for each sense; a sentence has it if one pattern matches and one does not.
+        vectors: Static ones.
+    """
+
+    words: tuple[str, ...]
+    language: Literal["en", "zh"]
+    sources: tuple[str, ...]
+    senses: dict[str, re.Pattern[str]]
+    vectors: str
+
+
+RULES = {
+    "bank": Rule(
+        ("bank", "banks"),
+        "en",
+        ("brown:all:text", "squad-v1.1:valid:passages", "wikitext-2:valid:known",
+         "squad-v1.1:train:passages", "wikitext-2:train:known"),
+        {
+            "river": re.compile(
+                r"\b(rivers?|streams?|creeks?|canals?|bridges?|shore|downstream|upstream|flood\w*|"
+                r"boats?|water|opposite|muddy|swam|Rhine|Seine|Thames|Danube|Nile|Tiber|Yangtze|"
+                r"Meuse|Vistula|Elbe)\b",
+                re.IGNORECASE,
+            ),
+            "money": re.compile(
+                r"\b(money|loans?|deposits?|accounts?|credit|mortgages?|investment|financ\w*|capital|"
+                r"debt|interest|savings|commercial|investors?|cash|checks?|dollars?|securities|"
+                r"fund\w*|robb\w*)\b",
+                re.IGNORECASE,
+            ),
+        },
+        "glove-6b-100d-subset",
+    ),
+    "苹果": Rule(
+        ("苹果",),
+        "zh",
+        ("pd199801:train:text", "pd199801:valid:text", "chnsenticorp:train", "chnsenticorp:valid",
+         "tatoeba-cmn-eng:train:zh-en", "thucnews-headlines-20k:valid",
+         "thucnews-headlines-20k:test"),
+        {
+            "fruit": re.compile(
+                "吃|喝|树|水果|果农|果园|香蕉|梨|橘|柑|葡萄|桃|红|甜|饼|汁|咬|削|篮|斤"
+            ),
+            "maker": re.compile(
+                "手机|电脑|公司|平板|软件|乔布斯|惠普|微软|谷歌|三星|诺基亚|黑莓|商店|笔记本|系统|游戏|"
+                "专利|产品|设计|平台|股|新款|[iI][pP](od|ad|hone)|[mM]ac|ThinkPad|Windows"
+            ),
+        },
+        "zh-word2vec-100d",
+    ),
+}  # fmt: skip
 UNSEEN = ("books", "booked", "bookish", "unbookable", "recieve", "goverment", "Portugese",
           "coöperation", "googled", "tokenizer")  # fmt: skip
 
@@ -44,44 +93,55 @@ class Occurrence(NamedTuple):
     sense: str
 
 
-def occurrences(pipeline: TextPipeline, most: int) -> list[Occurrence]:
+def occurrences(rule: Rule, most: int) -> list[Occurrence]:
     """Occurrences of the word, in the order of the sources, as many of each sense.
 
-    The rule: a sentence with one of the words of a river and none of money is "river", one with a
-    word of money and none of a river is "money"; others are left out, and so are sentences that
-    have the word twice.
+    A sentence that matches both patterns or none is left out, and so is one that has the word
+    twice or that came before.
     """
-    found: dict[str, list[Occurrence]] = {"river": [], "money": []}
-    for source in SOURCES:
-        for example in text_examples(source):
-            if "bank" not in example.text:
-                continue
-            for sentence in split_sentences(example.text, "en"):
-                words = pipeline.words(sentence.text)
-                places = [i for i, word in enumerate(words) if word in WORD]
-                senses = [bool(RIVER.search(sentence.text)), bool(MONEY.search(sentence.text))]
-                if len(places) == 1 and sum(senses) == 1:
-                    sense = "river" if senses[0] else "money"
-                    found[sense].append(Occurrence(words, places[0], sense))
+    pipeline = TextPipeline(TextConfig(language=rule.language))
+    found: dict[str, list[Occurrence]] = {sense: [] for sense in rule.senses}
+    seen: set[tuple[str, ...]] = set()
+    for text in _texts(rule):
+        for sentence in split_sentences(text, rule.language):
+            words = pipeline.words(sentence.text)
+            places = [i for i, word in enumerate(words) if word in rule.words]
+            senses = [name for name, shape in rule.senses.items() if shape.search(sentence.text)]
+            if len(places) == 1 and len(senses) == 1 and tuple(words) not in seen:
+                seen.add(tuple(words))
+                found[senses[0]].append(Occurrence(words, places[0], senses[0]))
     count = min(most // 2, *map(len, found.values()))
     return [one for rows in found.values() for one in rows[:count]]
 
 
+def _texts(rule: Rule) -> Iterator[str]:
+    """The texts that have the word, without the blanks between Chinese words."""
+    for source in rule.sources:
+        if source.endswith(":zh-en"):
+            texts: Iterable[str] = (str(pair.source) for pair in read_pairs(source))
+        else:
+            texts = (example.text for example in text_examples(source))
+        for text in texts:
+            whole = text.replace(" ", "") if source.startswith("pd199801") else text
+            if rule.words[0] in whole:
+                yield whole
+
+
 def senses(options: argparse.Namespace) -> None:
-    """How often the nearest occurrence of `bank` has the same sense, by layer and by statics."""
-    embedder = Embedder.load(options.model)
-    given = occurrences(TextPipeline(TextConfig(language="en")), 120)
+    """How often the nearest occurrence of a word has the same sense, by layer and by statics."""
+    embedder, rule = Embedder.load(options.model), RULES[options.word]
+    given = occurrences(rule, 120)
     labels = [one.sense for one in given]
     read = list(embedder.embed_sentences(one.words for one in given))
     layers = np.stack([r.layers[:, o.place] for r, o in zip(read, given, strict=True)], axis=1)
     scores = {f"layer {k}": sense_accuracy(each, labels) for k, each in enumerate(layers)}
     scores["mean of the layers"] = sense_accuracy(layers.mean(axis=0), labels)
-    static = open_vectors(options.vectors)
+    static = open_vectors(rule.vectors)
     own = static.select([one.words[one.place] for one in given])[0]
     scores["static vector of the word"] = sense_accuracy(own, labels)
     around = np.stack([_around(static, one) for one in given])
     scores[f"mean of {2 * WINDOW} static vectors around it"] = sense_accuracy(around, labels)
-    print(f"{len(given)} occurrences of {' or '.join(WORD)}, {labels.count('river')} of a river")
+    print(f"{len(given)} occurrences of {' or '.join(rule.words)}, as many of each sense")
     print("| vectors | accuracy of the nearest |\n|---|---|")
     for name, value in scores.items():
         print(f"| {name} | {value:.1%} |")

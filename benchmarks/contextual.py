@@ -2,7 +2,7 @@
 
     python benchmarks/contextual.py tasks --model elmo=DIR masked=DIR --out contextual --processes 8
     python benchmarks/contextual.py tasks --out contextual --table
-    python benchmarks/contextual.py senses --model DIR --picture bank.png
+    python benchmarks/contextual.py senses --model DIR --picture bank.png [--word 苹果]
     python benchmarks/contextual.py neighbours --model DIR
     python benchmarks/contextual.py speed --model DIR
     python benchmarks/contextual.py overlap --recipe english-elmo
@@ -38,7 +38,7 @@ from cells import (
     spread,
     to_device,
 )
-from context_senses import neighbours, probe, senses
+from context_senses import RULES, neighbours, probe, senses
 from seqloom import Embedder
 from seqloom.data.inputs import read_input
 from seqloom.data.overlap import overlap
@@ -238,6 +238,7 @@ def main() -> None:
         verb.add_argument("--text", default="wikitext-2:valid:known")
         verb.add_argument("--sentences", type=int, default=2000)
         verb.add_argument("--picture", type=Path, default=None)
+        verb.add_argument("--word", default="bank", choices=list(RULES))
         verb.add_argument("--vectors", default="glove-6b-100d-subset", help="static ones")
     verb = verbs.add_parser("overlap")
     verb.set_defaults(run=shared)

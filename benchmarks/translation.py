@@ -15,9 +15,10 @@ r"""Translations: quality, quality by length, a language model fused in, and spe
 `write` needs neither sacrebleu nor sacremoses, so that it runs where the model was trained, and
 `score` needs no model. Settings of the search are chosen by `tune` on validation data. `score`
 prints BLEU of the texts as they are, with sacrebleu's signature, and of Moses-tokenized lowercased
-text, as the tables of Multi30k have it; intervals are of 1,000 bootstrap samples. `examples` shows
-twenty translations: in the order of the file, the first of each twentieth part. `steps` measures
-updates of a model with attention on our recurrent layers and on torch's.
+text, as the tables of Multi30k have it; intervals are of 1,000 bootstrap samples. To `lengths` case
+does not count. `examples` shows twenty translations: in the order of the file, the first of each
+twentieth part. `steps` measures updates of a model with attention on our recurrent layers and on
+torch's.
 """
 
 from __future__ import annotations
@@ -138,13 +139,14 @@ def lengths(args: argparse.Namespace) -> None:
             own = [row for row, n in zip(rows, sizes, strict=True) if low < n <= high]
             if not own:
                 continue
-            found = bleu([row["text"] for row in own], [row["target"] for row in own]).score
+            texts, references = [row["text"] for row in own], [row["target"] for row in own]
+            found = bleu(texts, references, lowercase=True).score
             places.append(float(sizes[(sizes > low) & (sizes <= high)].mean()))
             values.append(found)
             print(f"{path}: {low + 1} to {high} words, {len(own)} sentences, BLEU {found:.2f}")
         lines[Path(path).stem] = places, values
     if args.figure:
-        save(curve(lines, xlabel="words of the source", ylabel="BLEU"), args.figure)
+        save(curve(lines, xlabel="words of the source", ylabel="BLEU, lowercased"), args.figure)
 
 
 def examples(args: argparse.Namespace) -> None:
