@@ -134,24 +134,36 @@ def senses(options: argparse.Namespace) -> None:
     labels = [one.sense for one in given]
     read = list(embedder.embed_sentences(one.words for one in given))
     layers = np.stack([r.layers[:, o.place] for r, o in zip(read, given, strict=True)], axis=1)
-    scores = {f"layer {k}": sense_accuracy(each, labels) for k, each in enumerate(layers)}
-    scores["mean of the layers"] = sense_accuracy(layers.mean(axis=0), labels)
+    vectors = {f"layer {k}": each for k, each in enumerate(layers)}
+    vectors["mean of the layers"] = layers.mean(axis=0)
     static = open_vectors(rule.vectors)
     own = static.select([one.words[one.place] for one in given])[0]
-    scores["static vector of the word"] = sense_accuracy(own, labels)
+    vectors["static vector of the word"] = own
     around = np.stack([_around(static, one) for one in given])
-    scores[f"mean of {2 * WINDOW} static vectors around it"] = sense_accuracy(around, labels)
+    vectors[f"mean of {2 * WINDOW} static vectors around it"] = around
+    scores = {name: sense_accuracy(each, labels) for name, each in vectors.items()}
     print(f"{len(given)} occurrences of {' or '.join(rule.words)}, as many of each sense")
-    print("| vectors | accuracy of the nearest |\n|---|---|")
+    print("| vectors | accuracy of the nearest | of a linear map |\n|---|---|---|")
     for name, value in scores.items():
-        print(f"| {name} | {value:.1%} |")
+        print(f"| {name} | {value:.1%} | {_mapped(vectors[name], labels):.1%} |")
     best = layers[-1]
     for place in (0, len(given) - 1):
         print(f"\n{_shown(given[place])} ({given[place].sense})")
         for near, cosine in nearest_in_context(best, place, 3):
             print(f"  {cosine:.3f} {_shown(given[near])} ({given[near].sense})")
     if options.picture is not None:
-        save(grouped_bars({"accuracy": scores}, horizontal=True, label="share"), options.picture)
+        label = "share whose nearest occurrence has the same sense"
+        save(grouped_bars({"accuracy": scores}, horizontal=True, label=label), options.picture)
+
+
+def _mapped(vectors: NDArray[Any], labels: list[str]) -> float:
+    """How often a linear map learned from every other occurrence tells the sense of the rest."""
+    parts = [slice(first, None, 2) for first in (0, 1)]
+    found = [
+        linear_probe(vectors[a], labels[a], vectors[b], labels[b]).accuracy
+        for a, b in (parts, parts[::-1])
+    ]
+    return float(np.mean(found))
 
 
 def _around(static: Any, one: Occurrence) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Words in context: tasks with them and without, senses, neighbours, speed, and shared n-grams.
 
     python benchmarks/contextual.py tasks --model elmo=DIR masked=DIR --out contextual --processes 8
-    python benchmarks/contextual.py tasks --out contextual --table
+    python benchmarks/contextual.py tasks --out contextual --table --picture shares.png
     python benchmarks/contextual.py senses --model DIR --picture bank.png [--word 苹果]
     python benchmarks/contextual.py neighbours --model DIR
     python benchmarks/contextual.py speed --model DIR
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cells import (
     Cell,
@@ -42,6 +43,8 @@ from context_senses import RULES, neighbours, probe, senses
 from seqloom import Embedder
 from seqloom.data.inputs import read_input
 from seqloom.data.overlap import overlap
+from seqloom.explain.context import draw_layer_shares
+from seqloom.figures import save
 from seqloom.tasks.contextual import ContextReader, ContextualConfig
 from seqloom.tasks.corpus import text_examples
 from seqloom.tasks.recipe import load_recipe
@@ -144,6 +147,25 @@ def tasks(options: argparse.Namespace) -> None:
         )
     if any(run["cut"] for run in results):
         print("\n\\* some of its runs were ended by the time limit")
+    if options.picture is not None:
+        save(draw_layer_shares(_shares_by_task(results)), options.picture)
+
+
+def _shares_by_task(results: Sequence[Result]) -> dict[str, NDArray[np.float64]]:
+    """Mean shares of the layers of the first embedder, of the largest part of the data."""
+    own = [run for run in results if run["cell"]["embedder"]]
+    first, most = own[0]["cell"]["embedder"], max(run["cell"]["share"] for run in own)
+    found: dict[str, NDArray[np.float64]] = {}
+    for task in TASKS:
+        shares = [
+            np.mean(list(run["shares"].values()), axis=0)
+            for run in own
+            if (run["cell"]["task"], run["cell"]["embedder"], run["cell"]["share"])
+            == (task, first, most)
+        ]
+        if shares:
+            found[task] = np.mean(shares, axis=0)
+    return found
 
 
 def _place(runs: Sequence[Result]) -> tuple[Any, ...]:
@@ -230,6 +252,7 @@ def main() -> None:
     verb.add_argument("--dropout", type=float, default=0.5)
     verb.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "layers")
     verb.add_argument("--vectors", default=None, help="another file than the recipes'")
+    verb.add_argument("--picture", type=Path, default=None, help="of the layers' shares")
     for name, run in (("senses", senses), ("neighbours", neighbours), ("probe", probe),
                       ("speed", speed)):  # fmt: skip
         verb = verbs.add_parser(name)
