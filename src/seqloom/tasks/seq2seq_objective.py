@@ -92,8 +92,19 @@ class PairBatch(NamedTuple):
 
     def twice(self) -> PairBatch:
         """Every pair twice, all of them first and then all of them again."""
-        again = [x if x is None else torch.cat([x, x]) for x in self[:-1]]
-        return PairBatch(*again, 2 * self.items)  # type: ignore[arg-type]
+
+        def both(values: Tensor) -> Tensor:
+            return torch.cat([values, values])
+
+        return PairBatch(
+            both(self.source),
+            both(self.lengths),
+            None if self.copies is None else both(self.copies),
+            both(self.inputs),
+            both(self.targets),
+            both(self.real),
+            2 * self.items,
+        )
 
 
 class Seq2SeqObjective:
