@@ -160,6 +160,11 @@ def test_what_is_refused(elmo, transformer, tmp_path):
         Embedder.from_language_model(LanguageModel("lstm", training=QUICK).fit(TEXTS))
     with pytest.raises(InputError, match="sentence 1 must be words, got 3 among them"):
         list(elmo.embed_sentences(["a", [3]]))
+    with pytest.raises(InputError, match="sentence 1 must be a text or words, got 3"):
+        list(elmo.embed_sentences(["a", 3]))
+    for one in ("a cat", None):
+        with pytest.raises(InputError, match="put one into a list, or use embed_text"):
+            elmo.embed_sentences(one)
     with pytest.raises(DataError, match="catt"):
         transformer.embed(["catt"])
     with pytest.raises(ConfigError, match="makes word vectors of characters, got vectors"):

@@ -113,7 +113,14 @@ class ContextEngine:
 
     def sentences(self, sentences: Iterable[Sentence]) -> Iterator[SentenceVectors]:
         """Read sentences, texts or lists of words, some at a time."""
-        numbered = enumerate(sentences)
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            raise InputError(
+                f"sentences must be several, got {type(sentences).__name__}; put one into a list, "
+                "or use embed_text for a text"
+            )
+        return self._read(enumerate(sentences))
+
+    def _read(self, numbered: Iterator[tuple[int, Sentence]]) -> Iterator[SentenceVectors]:
         while some := list(islice(numbered, AT_ONCE)):
             words = [self._words(sentence, number) for number, sentence in some]
             for own, layers in zip(words, sentence_layers(self.vectors, words), strict=True):
@@ -127,6 +134,8 @@ class ContextEngine:
     def _words(self, sentence: Sentence, number: int) -> list[str]:
         if isinstance(sentence, str):
             return self.pipeline.words(sentence)
+        if not isinstance(sentence, Iterable):
+            raise InputError(f"sentence {number} must be a text or words, got {sentence!r}")
         words = list(sentence)
         for word in words:
             if not isinstance(word, str):
