@@ -68,6 +68,8 @@ class Reader(Estimator):
         max_windows: How many windows are read for a question: those that have most in common with
             it, by BM25.
         ranking: How much of that is added to the scores of a window's spans.
+        other_passages: The share of the training questions that are read with another passage of
+            the same article as well, where the answer is not: for long documents.
         rules: What exact match and F1 are: "squad" compares words, "cmrc" characters.
         valid_share: The share of the training data, whole articles, that chooses the weights
             where `fit` is given no `valid`.
@@ -103,6 +105,7 @@ class Reader(Estimator):
         "overlap",
         "max_windows",
         "ranking",
+        "other_passages",
         "rules",
         "valid_share",
         "training",
@@ -121,6 +124,7 @@ class Reader(Estimator):
     overlap: int
     max_windows: int
     ranking: float
+    other_passages: float
     rules: Rules
     valid_share: float
     words_: ReaderVocabulary
@@ -144,6 +148,7 @@ class Reader(Estimator):
         overlap: int = 50,
         max_windows: int = 8,
         ranking: float = 3.0,
+        other_passages: float = 0.0,
         rules: Rules = "squad",
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -166,6 +171,7 @@ class Reader(Estimator):
             overlap=overlap,
             max_windows=max_windows,
             ranking=ranking,
+            other_passages=other_passages,
             rules=rules,
             valid_share=valid_share,
             training=training,

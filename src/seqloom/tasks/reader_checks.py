@@ -32,6 +32,8 @@ def check_settings(reader: Reader) -> None:
         )
     if not 0 <= reader.ranking < float("inf"):
         raise ConfigError(f"ranking must be a number not below 0, got {reader.ranking}")
+    if not 0 <= reader.other_passages <= 1:
+        raise ConfigError(f"other_passages must lie in [0, 1], got {reader.other_passages}")
     if reader.rules not in RULES:
         raise ConfigError(one_of("rules", reader.rules, RULES))
     check_unseen(reader.unseen_vectors)

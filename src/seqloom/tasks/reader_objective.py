@@ -13,17 +13,36 @@ from seqloom.data.batches import Batch
 from seqloom.data.bucketing import BatchConfig, Bucketing
 from seqloom.models.reader_parts import SpanOutput
 from seqloom.tasks.reader_data import PassageQuestions, reader_input
+from seqloom.tasks.reader_others import OtherPassages
 
 
-def span_loss(output: SpanOutput, spans: Tensor) -> Tensor:
+def span_loss(output: SpanOutput, spans: Tensor, asked_twice: Tensor | None = None) -> Tensor:
     r"""The summed loss of answers: $-\log p^{start}_{y_s} - \log p^{end}_{y_e}$.
 
+    Where a question is read with another passage as well, the probabilities are over both:
+
+    $$p^{start}_i = \frac{\exp s_i}{\sum_j \exp s_j + \sum_j \exp s'_j}$$
+
+    Paper: Clark and Gardner (2018), "Simple and Effective Multi-Paragraph Reading Comprehension",
+    ACL, section 3.2, shared normalization.
+
     Args:
-        output: What a reader says.
+        output: What a reader says; rows after those of `spans` are of other passages.
         spans: The first and the last word (B, 2) of each answer.
+        asked_twice: The question of each of those rows.
     """
-    start = functional.cross_entropy(output.start, spans[:, 0], reduction="sum")
-    return start + functional.cross_entropy(output.end, spans[:, 1], reduction="sum")
+    total = _negative_log(output.start, spans[:, 0], asked_twice)
+    return total + _negative_log(output.end, spans[:, 1], asked_twice)
+
+
+def _negative_log(scores: Tensor, true: Tensor, asked_twice: Tensor | None) -> Tensor:
+    if asked_twice is None or not len(asked_twice):
+        return functional.cross_entropy(scores, true, reduction="sum")
+    own, other = scores[: len(true)], scores[len(true) :]
+    beside = own.new_full((len(true),), float("-inf"))
+    beside = beside.index_copy(0, asked_twice, other.logsumexp(dim=1))
+    both = torch.logaddexp(own.logsumexp(dim=1), beside)
+    return (both - own.gather(1, true[:, None])[:, 0]).sum()
 
 
 class ReadingObjective:
@@ -33,6 +52,7 @@ class ReadingObjective:
         train: The training questions.
         measure: What a model reaches on the validation data.
         batches: How batches are cut.
+        others: What some questions are read with as well, if anything.
     """
 
     metric = "f1"
@@ -43,8 +63,9 @@ class ReadingObjective:
         train: PassageQuestions,
         measure: Callable[[nn.Module], dict[str, float]],
         batches: BatchConfig,
+        others: OtherPassages | None = None,
     ) -> None:
-        self.train, self.measure = train, measure
+        self.train, self.measure, self.others = train, measure, others
         self.plan = Bucketing(train, batches)
 
     def num_batches(self, epoch: int) -> int:
@@ -53,9 +74,14 @@ class ReadingObjective:
 
     def batches(self, epoch: int, start: int, *, rank: int, world_size: int) -> Iterator[Batch]:
         """The batches from number `start` on, each of passages of about one length."""
-        for whole in self.plan.indices(epoch, start):
+        for number, whole in enumerate(self.plan.indices(epoch, start), start):
             index = whole[rank::world_size]
-            yield self.train.batch(index) if len(index) else Batch(index, {})
+            if not len(index):
+                yield Batch(index, {})
+            elif self.others is None:
+                yield self.train.batch(index)
+            else:
+                yield self.others.batch(index, epoch, number * world_size + rank)
 
     def loss(self, model: nn.Module, batch: Batch) -> Any:
         """The loss of a batch, and how many questions it has.
@@ -68,7 +94,9 @@ class ReadingObjective:
             weights = [weight for weight in model.parameters() if weight.requires_grad]
             return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
         output: SpanOutput = model(reader_input(batch))
-        return LossOutput(span_loss(output, batch.values["spans"]), len(batch))
+        values = batch.values
+        loss = span_loss(output, values["spans"], values.get("asked_twice"))
+        return LossOutput(loss, len(batch))
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """What the model reaches on the validation data."""

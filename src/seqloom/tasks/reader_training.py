@@ -21,6 +21,7 @@ from seqloom.tasks.fitting import RunSettings, run_objective
 from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.reader_data import encode_texts, encode_training, encode_windows
 from seqloom.tasks.reader_objective import ReadingObjective
+from seqloom.tasks.reader_others import OtherPassages
 from seqloom.tasks.reader_spans import find_spans
 from seqloom.tasks.reader_text import ReadQuestions
 from seqloom.tasks.reader_words import ReaderVocabulary
@@ -62,6 +63,14 @@ def set_apart(
 def article(example: Question) -> str:
     """What a question is about; where it has no article, passages are told apart."""
     return example.title or example.passage
+
+
+def articles(data: ReadQuestions) -> list[str]:
+    """The article of each passage."""
+    found = [""] * len(data.passages)
+    for example, passage in zip(data.examples, data.which, strict=True):
+        found[passage] = article(example)
+    return found
 
 
 def held_out(examples: Sequence[Question], share: float, seed: int) -> set[str]:
@@ -158,16 +167,22 @@ def learn_to_read(
                 model, known.words, vectors, tuned=owner.tune_vectors, seed=training.seed
             )
         checked = None if valid is None else Checked(owner, valid, known)
+        others = None
+        if owner.other_passages:
+            others = OtherPassages(encoded, articles(train), owner.other_passages, training.seed)
         objective = ReadingObjective(
             encoded,
             (lambda _: {}) if checked is None else checked.measure,
             replace(training.batch, seed=training.batch.seed + training.seed),
+            others,
         )
         facts: dict[str, Any] = {
             "model": to_dict(config),
             "questions": len(encoded),
             "vocabulary": known.words.hash,
         }
+        if owner.other_passages:
+            facts["other_passages"] = owner.other_passages
         if known.context is not None:
             facts["context"] = known.context.digest
             known.context.attach(model)

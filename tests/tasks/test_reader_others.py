@@ -1,0 +1,126 @@
+"""Questions that are read with a passage without the answer as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+from torch.testing import assert_close
+
+from seqloom import Reader
+from seqloom.data.examples import Answer, Question
+from seqloom.errors import ConfigError
+from seqloom.models.reader_parts import SpanOutput
+from seqloom.tasks.reader_data import encode_training
+from seqloom.tasks.reader_objective import span_loss
+from seqloom.tasks.reader_others import OtherPassages
+from seqloom.tasks.reader_text import WordSplitter, read_all
+from seqloom.tasks.reader_training import articles
+from seqloom.tasks.reader_words import ReaderVocabulary
+from seqloom.text import TextConfig, TextPipeline
+
+PEOPLE = [("Ada", "London"), ("Max", "Rome"), ("Eva", "Oslo"), ("Bob", "Paris"), ("Kim", "Seoul")]
+TITLES = ["a", "b", "a", "a", "c"]  # Max and Kim have an article of their own
+
+
+def questions(titles: list[str]) -> list[Question]:
+    found = []
+    for (name, city), title in zip(PEOPLE, titles, strict=True):
+        passage = f"{name} was born in {city}, and lives there."
+        answer = Answer(city, passage.index(city))
+        found.append(Question(name, passage, f"Where was {name} born?", (answer,), title))
+    return found
+
+
+def others(share: float = 1.0, seed: int = 0) -> OtherPassages:
+    splitter = WordSplitter(TextPipeline(TextConfig(language="en")))
+    data = read_all(questions(TITLES), splitter, "training")
+    known = ReaderVocabulary.learn([*data.texts()], min_count=1, characters=False)
+    return OtherPassages(encode_training(data, known, 400)[0], articles(data), share, seed)
+
+
+def test_the_loss_is_that_of_both_passages_side_by_side():
+    """Against torch's cross-entropy over the scores of both in one row."""
+    chance = torch.Generator().manual_seed(0)
+    start, end = (torch.randn(5, 7, generator=chance).double() for _ in range(2))
+    start[3, 5:] = end[3, 5:] = float("-inf")  # the padding of a shorter passage
+    spans, twice = torch.tensor([[1, 2], [0, 6], [3, 3]]), torch.tensor([2, 0])
+    output = SpanOutput(start, end, torch.zeros(0))
+    expected = torch.zeros((), dtype=torch.float64)
+    for scores, true in ((start, spans[:, 0]), (end, spans[:, 1])):
+        expected += functional.cross_entropy(torch.cat([scores[0], scores[4]]), true[0])
+        expected += functional.cross_entropy(scores[1], true[1])
+        expected += functional.cross_entropy(torch.cat([scores[2], scores[3]]), true[2])
+    assert_close(span_loss(output, spans, twice), expected)
+    alone = SpanOutput(start[:3], end[:3], torch.zeros(0))
+    none = torch.zeros(0, dtype=torch.int64)
+    assert_close(span_loss(alone, spans, none), span_loss(alone, spans))
+    scores = start.clone().requires_grad_()
+    span_loss(SpanOutput(scores, end, torch.zeros(0)), spans, twice).backward()
+    assert scores.grad is not None and scores.grad[:, :5].isfinite().all()
+
+
+def test_another_passage_is_one_of_the_same_article():
+    drawn = others()
+    index = np.arange(5)
+    seen = set()
+    for number in range(40):
+        rows, which = drawn.draw(index, 0, number)
+        assert rows.tolist() == [0, 2, 3]  # the others have no second passage
+        for row, passage in zip(rows.tolist(), which.tolist(), strict=True):
+            assert passage != row and TITLES[passage] == TITLES[row]
+            seen.add((row, passage))
+    assert len(seen) == 6  # every other passage comes
+    same = [others(seed=seed).draw(index, 3, 8)[1].tolist() for seed in (0, 0, 1)]
+    assert same[0] == same[1] == drawn.draw(index, 3, 8)[1].tolist()
+    counts = [len(others(0.3).draw(index, 0, number)[0]) for number in range(200)]
+    assert 0.2 < np.mean(counts) / 3 < 0.4
+
+
+def test_a_batch_has_questions_first_and_then_some_of_them_again():
+    drawn = others()
+    index = np.array([4, 2, 0])
+    batch = drawn.batch(index, 0, 0)
+    rows, which = drawn.draw(index, 0, 0)
+    assert len(batch) == 3 and rows.tolist() == batch.values["asked_twice"].tolist() == [1, 2]
+    assert batch.values["spans"].shape == (3, 2)
+    words, passages, asked = batch.values["forms"], batch["passage"], batch["question"]
+    for row, (question, passage) in enumerate(
+        zip([4, 2, 0, 2, 0], [4, 2, 0, *which.tolist()], strict=True)
+    ):
+        texts = drawn.data.texts
+        expected = texts.forms[texts.passages[passage]]
+        assert words[passages.values[row, : passages.lengths[row]]].tolist() == expected.tolist()
+        expected = texts.forms[texts.questions[question]]
+        assert words[asked.values[row, : asked.lengths[row]]].tolist() == expected.tolist()
+
+
+def new(share: Any) -> Reader:
+    training = {
+        "epochs": 120, "seed": 0, "averaging": "none", "device": "cpu",
+        "schedule": {"warmup": 0}, "optimizer": {"rate": 0.01},
+    }  # fmt: skip
+    sizes = {"hidden_size": 16, "embed_size": 24, "char_size": 8, "dropout": 0.0}
+    settings = {"min_count": 1, "valid_share": 0, "ranking": 0.0, "other_passages": share}
+    return Reader("bidaf", training=training, **settings, **sizes)
+
+
+def test_a_reader_learns_which_passage_has_the_answer():
+    data = questions(["a"] * 5)
+    model = new(1.0).fit(data)
+    passages = [each.passage for each in data]
+    found = model.answer_all([(passages, each.question) for each in data])
+    assert [each[0].text for each in found] == [city for _, city in PEOPLE]
+    assert min(each[0].probability for each in found) > 0.9
+    unaware = new(0.0).fit(data)
+    found = unaware.answer_all([(passages, each.question) for each in data])
+    assert max(each[0].probability for each in found) < 0.5  # any passage will do
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_bad_shares_are_refused(share):
+    with pytest.raises(ConfigError, match=rf"other_passages must lie in \[0, 1\], got {share}"):
+        new(share).fit(questions(TITLES))
