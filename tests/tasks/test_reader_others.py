@@ -100,10 +100,10 @@ def test_a_batch_has_questions_first_and_then_some_of_them_again():
 
 def new(share: Any) -> Reader:
     training = {
-        "epochs": 120, "seed": 0, "averaging": "none", "device": "cpu",
-        "schedule": {"warmup": 0}, "optimizer": {"rate": 0.01},
+        "epochs": 300, "seed": 0, "averaging": "none", "device": "cpu",
+        "schedule": {"warmup": 0}, "optimizer": {"rate": 0.002},
     }  # fmt: skip
-    sizes = {"hidden_size": 16, "embed_size": 24, "char_size": 8, "dropout": 0.0}
+    sizes = {"hidden_size": 16, "embed_size": 24, "characters": "none", "dropout": 0.0}
     settings = {"min_count": 1, "valid_share": 0, "ranking": 0.0, "other_passages": share}
     return Reader("bidaf", training=training, **settings, **sizes)
 
