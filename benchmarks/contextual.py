@@ -1,11 +1,10 @@
-"""Words in context: tasks with them and without, senses, neighbours, speed, and shared n-grams.
+"""Words in context: tasks with them and without, senses, neighbours and speed.
 
     python benchmarks/contextual.py tasks --model elmo=DIR masked=DIR --out contextual --processes 8
     python benchmarks/contextual.py tasks --out contextual --table --picture shares.png
     python benchmarks/contextual.py senses --model DIR --picture bank.png [--word 苹果]
     python benchmarks/contextual.py neighbours --model DIR
     python benchmarks/contextual.py speed --model DIR
-    python benchmarks/contextual.py overlap --recipe english-elmo
     python benchmarks/contextual.py probe --model DIR
 
 `tasks` fits the recipes of relations, SST-2, chunks and entities as they are and with an embedder
@@ -42,7 +41,6 @@ from cells import (
 from context_senses import RULES, neighbours, probe, senses
 from seqloom import Embedder
 from seqloom.data.inputs import read_input
-from seqloom.data.overlap import overlap
 from seqloom.explain.context import draw_layer_shares
 from seqloom.figures import save
 from seqloom.tasks.contextual import ContextReader, ContextualConfig
@@ -209,32 +207,6 @@ def speed(options: argparse.Namespace) -> None:
           f"({times[0] / times[1]:,.0f} times as fast), {size / 1e6:,.1f} MB")  # fmt: skip
 
 
-def shared(options: argparse.Namespace) -> None:
-    """How many n-grams of each test set the training text of a recipe has."""
-    plan = load_recipe(options.recipe)
-    text = TextPipeline(TextConfig(language="en"))
-    (source,) = plan.data.open("lm", plan.data.train)
-    train = [text.words(example.text) for example in text_examples(source)]
-    print(f"training text: {sum(map(len, train)):,} words of {source}")
-    print(
-        "| test set | sentences | n | n-grams seen | sentences seen whole |\n|---|---|---|---|---|"
-    )
-    for name, test in TESTS.items():
-        held = [_words(example, text) for example in read_input(test, "text")]
-        for n in options.n:
-            found = overlap(train, held, n)
-            print(
-                f"| {name} ({test}) | {found.sentences:,} | {n} | {found.ngrams_seen:,} of "
-                f"{found.ngrams:,} ({found.share:.3%}) | {found.sentences_seen:,} |"
-            )
-
-
-def _words(example: Any, pipeline: TextPipeline) -> list[str]:
-    if hasattr(example, "tokens"):
-        return list(example.tokens)
-    return pipeline.words(example.text)
-
-
 def main() -> None:
     """Read the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -263,10 +235,6 @@ def main() -> None:
         verb.add_argument("--picture", type=Path, default=None)
         verb.add_argument("--word", default="bank", choices=list(RULES))
         verb.add_argument("--vectors", default="glove-6b-100d-subset", help="static ones")
-    verb = verbs.add_parser("overlap")
-    verb.set_defaults(run=shared)
-    verb.add_argument("--recipe", default="english-elmo")
-    verb.add_argument("--n", nargs="*", type=int, default=[8, 13])
     options = parser.parse_args()
     options.run(options)
 

@@ -1,6 +1,8 @@
 r"""Translations: quality, quality by length, a language model fused in, and speed.
 
     seqloom reproduce multi30k-transformer --out runs        # trains, on a GPU if there is one
+    python benchmarks/translation.py train multi30k-transformer --out transformer [--seed 1 \
+        --set training.max_seconds=470]                      # trains and writes, for a report
     python benchmarks/translation.py tune runs/multi30k-transformer-0 multi30k-en-de:valid:en-de
     python benchmarks/translation.py write runs/multi30k-transformer-0 multi30k-en-de:test:en-de \
         --out transformer.jsonl [--beam 5 --length-penalty 0.6]
@@ -12,6 +14,8 @@ r"""Translations: quality, quality by length, a language model fused in, and spe
     python benchmarks/translation.py speed runs/multi30k-transformer-0 multi30k-en-de:test:en-de
     python benchmarks/translation.py steps                           # on a GPU
 
+`train` fits a recipe and leaves in --out what was reached, the model as halves, and the validation
+and test texts at several length penalties, of which `score` of the validation texts chooses one.
 `write` needs neither sacrebleu nor sacremoses, so that it runs where the model was trained, and
 `score` needs no model. Settings of the search are chosen by `tune` on validation data. `score`
 prints BLEU of the texts as they are, with sacrebleu's signature, and of Moses-tokenized lowercased
@@ -38,6 +42,7 @@ from seqloom.metrics.translation import bleu, chrf
 
 EDGES = (0, 8, 12, 16, 20, 100)  # words of the source
 LENGTH_PENALTIES = (0.0, 0.4, 0.8, 1.2)
+TRAINED_PENALTIES = (1.0, 1.4, 1.8)
 LM_WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3)
 
 
@@ -55,16 +60,37 @@ def pairs_of(name: str) -> list[Any]:
     return read_pairs(name)
 
 
+def train(args: argparse.Namespace) -> None:
+    from seqloom.tasks.packing import pack_model
+    from seqloom.tasks.recipe import load_recipe
+
+    plan, out = load_recipe(args.recipe, args.set), Path(args.out)
+    model = plan.estimator(seed=args.seed)
+    model.fit(plan.data.train, valid=plan.data.valid, out=out / "full")
+    reached = {"set": args.set, "seed": args.seed, **model.metrics_, **model.provenance_}
+    (out / "reached.json").write_text(json.dumps(reached, indent=1, default=str))
+    on_gpu(model)
+    for split, data in (("valid", plan.data.valid), ("test", plan.data.test)):
+        for penalty in TRAINED_PENALTIES:
+            translated(model, pairs_of(data), out / f"{split}-{penalty}.jsonl", 5, penalty)
+    pack_model(out / "full", out / "half", "half")
+
+
 def write(args: argparse.Namespace) -> None:
     model, pairs = on_gpu(seqloom.load(args.model)), pairs_of(args.data)
-    options = {"beam": args.beam, "length_penalty": args.length_penalty}
     began = time.perf_counter()
-    found = model.translate([pair.source for pair in pairs], **options)
+    translated(model, pairs, Path(args.out), args.beam, args.length_penalty)
     print(f"{len(pairs) / (time.perf_counter() - began):.1f} sentences a second")
-    with Path(args.out).open("w", encoding="utf-8") as out:
+
+
+def translated(model: Any, pairs: list[Any], out: Path, beam: int, length_penalty: float) -> None:
+    """Write what a model makes of sources, with their targets, as JSON lines."""
+    sources = [pair.source for pair in pairs]
+    found = model.translate(sources, beam=beam, length_penalty=length_penalty)
+    with out.open("w", encoding="utf-8") as stream:
         for pair, written in zip(pairs, found, strict=True):
             row = {"source": pair.source, "target": pair.target, "text": written.text}
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def rows_of(path: str) -> list[dict[str, str]]:
@@ -304,6 +330,10 @@ def main() -> None:
             own.add_argument(name, **({"nargs": "+"} if name == "files" else {}))
         return own
 
+    own = verb(train, "recipe")
+    own.add_argument("--out", required=True)
+    own.add_argument("--seed", type=int, default=0)
+    own.add_argument("--set", nargs="*", default=[])
     own = verb(write, "model", "data")
     own.add_argument("--out", required=True)
     own.add_argument("--beam", type=int, default=5)

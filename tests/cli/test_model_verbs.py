@@ -193,3 +193,26 @@ source = "anything does better"
     assert [row["reached"] for row in rows] == [True, True]
     assert rows[0]["test_perplexity"] != rows[1]["test_perplexity"]
     assert "anything does better" in result.stderr
+
+
+def test_a_recipe_says_what_of_test_sets_its_training_text_has(tmp_path):
+    (tmp_path / "text.txt").write_text("a b c d e f g h i\nx y\n" * 9)
+    (tmp_path / "test.txt").write_text("a b c d e f g h\nb c d e f g h a b\n")
+    (tmp_path / "recipe.toml").write_text(
+        f"""
+task = "lm"
+arch = "ngram"
+[data]
+train = "{tmp_path / "text.txt"}"
+judged_on = ["{tmp_path / "test.txt"}"]
+[text]
+unit = "space"
+"""
+    )
+    made = call_command("train", tmp_path / "recipe.toml", "--out", tmp_path / "model")
+    # Runs of eight: a..h is there; b..a and c..b are not.
+    told = "the training text has 1 of 3 runs of 8 words and 1 of 2 whole sentences"
+    assert made.returncode == 0 and told in made.stderr
+    (tmp_path / "test.txt").unlink()
+    again = call_command("reproduce", tmp_path / "recipe.toml")
+    assert again.returncode == 0 and "not compared with the test sets" in again.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -127,9 +126,9 @@ def overlap(
     """Count how many runs of n words of test texts occur in a training text."""
     from seqloom.config import from_dict
     from seqloom.data.inputs import read_input
-    from seqloom.data.overlap import overlap as count
     from seqloom.tasks.corpus import text_examples
     from seqloom.tasks.recipe import load_recipe, shipped_recipes
+    from seqloom.tasks.seen_text import overlap_rows, seen_text
     from seqloom.text import TextConfig, TextPipeline
 
     pipeline = TextPipeline(from_dict(TextConfig, {"unit": unit, "language": language}))
@@ -137,25 +136,11 @@ def overlap(
     if text is None:
         plan = load_recipe(train)
         text = text_examples(plan.data.open(plan.task, plan.data.train)[0])
-
-    def words(examples: Any) -> Iterator[list[str]]:
-        for example in examples:
-            given = getattr(example, "tokens", None)
-            yield pipeline.words(example.text) if given is None else list(given)
-
-    held = list(words(text)) if len(test) > 1 else words(text)
     rows: list[dict[str, Any]] = []
-    for source in test:
-        found = count(held, words(read_input(source, "text")), n)
-        pairs = {
-            f"running {n}-grams": (found.ngrams, found.ngrams_seen),
-            f"different {n}-grams": (found.distinct, found.distinct_seen),
-            "whole sentences": (found.sentences, found.sentences_seen),
-        }
-        for what, (there, seen) in pairs.items():
-            name = {"test": source} if len(test) > 1 else {}
-            row = {"what": what, "in test": there, "also in train": seen}
-            rows.append({**name, **row, "share": seen / max(1, there)})
+    for source, found in seen_text(text, test, pipeline, n):
+        rows += overlap_rows(source, found)
         if found.short_sentences:
             note(f"{source}: {found.short_sentences:,} sentences have fewer than {n} words")
+    if len(test) == 1:
+        rows = [{name: value for name, value in row.items() if name != "test"} for row in rows]
     print_rows(rows, as_json=as_json)

@@ -39,6 +39,8 @@ def run(
         raise typer.BadParameter("name the directory to make", param_hint="--out")
     plan = _plan(recipe, task, arch, train, valid, settings, fields)
     model = plan.estimator()
+    if not resume:
+        _compare(plan)
     _fit(model, plan, out, resume=resume)
     if os.environ.get("RANK", "0") != "0":
         return  # of several processes, the first one speaks
@@ -83,6 +85,8 @@ def reproduce(
         return
     plan = load_recipe(recipe, settings)
     results: list[dict[str, Any]] = []
+    if not resume:
+        _compare(plan)
     first = plan.training.get("seed", 0)
     for seed in range(first, first + seeds):
         model = plan.estimator(seed=seed)
@@ -138,6 +142,27 @@ def _plan(
     if valid is not None:
         data["valid"] = valid
     return read_recipe({"task": task, "arch": arch, "data": data}, settings)
+
+
+def _compare(plan: Any) -> None:
+    """Say how much of the test sets that a model will be judged on its training text has."""
+    if not plan.data.judged_on or os.environ.get("RANK", "0") != "0":
+        return
+    from seqloom.config import from_dict
+    from seqloom.errors import DataError
+    from seqloom.tasks.corpus import text_examples
+    from seqloom.tasks.seen_text import seen_text
+    from seqloom.text import TextConfig, TextPipeline
+
+    pipeline = TextPipeline(from_dict(TextConfig, plan.settings.get("text", {})))
+    text = text_examples(plan.data.open(plan.task, plan.data.train)[0])
+    try:
+        for source, found in seen_text(text, plan.data.judged_on, pipeline):
+            runs = f"{found.ngrams_seen:,} of {found.ngrams:,} runs of {found.n} words"
+            whole = f"{found.sentences_seen:,} of {found.sentences:,} whole sentences"
+            note(f"{source}: the training text has {runs} and {whole}")
+    except DataError as missing:
+        note(f"not compared with the test sets it will be judged on: {missing}")
 
 
 def _fit(model: Any, plan: Any, out: Path | None, *, resume: bool) -> None:

@@ -31,6 +31,8 @@ class DataPlan:
         train: To fit on; of a language model there may be several.
         valid: To choose on.
         test: To report on, once.
+        judged_on: Test sets of other tasks that the model will serve; `seqloom train` and
+            `seqloom reproduce` print how much of them the training text has.
         sentences: Whether the texts of a language model are cut into sentences.
         fields: Where a table holds what, as `FieldNames` has it.
     """
@@ -38,6 +40,7 @@ class DataPlan:
     train: str | tuple[str, ...]
     valid: str | None = None
     test: str | None = None
+    judged_on: tuple[str, ...] = ()
     sentences: bool = False
     fields: dict[str, Any] = field(default_factory=dict)
 
