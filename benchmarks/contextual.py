@@ -49,7 +49,11 @@ from seqloom.tasks.recipe import load_recipe
 from seqloom.text.pipeline import TextConfig, TextPipeline
 
 TASKS = {
-    "relations": ("semeval-att-blstm", "macro_f1", ["text.normalizer.lowercase=false"]),
+    "relations": (
+        "semeval-att-blstm",
+        "macro_f1",
+        ["text.normalizer.lowercase=false", "model.consistency=0"],
+    ),
     "sst-2": (
         "sst-blstm",
         "accuracy",
