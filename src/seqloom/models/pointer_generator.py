@@ -17,7 +17,7 @@ from seqloom.models.seq2seq_layers import (
     RecurrentPairOptions,
 )
 from seqloom.models.seq2seq_outputs import PointerOutput
-from seqloom.models.seq2seq_parts import DecoderOutput, Memory, known_ids
+from seqloom.models.seq2seq_parts import DecoderOutput, Memory, SourceInput, known_ids
 from seqloom.nn.softmax import exact
 
 
@@ -89,6 +89,11 @@ class PointerGenerator(nn.Module):
             self.output.softmax.tie(self.decoder.embedding)
         width = self.encoder.output_size + config.hidden_size + config.embed_size
         self.switch = nn.Linear(width, 1)
+
+    @property
+    def input(self) -> SourceInput:
+        """What reads the words of a source."""
+        return self.encoder.input
 
     def encode(
         self,

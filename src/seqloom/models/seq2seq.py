@@ -15,7 +15,7 @@ from seqloom.models.seq2seq_layers import (
     RecurrentPairOptions,
 )
 from seqloom.models.seq2seq_outputs import WordOutput
-from seqloom.models.seq2seq_parts import DecoderOutput, Memory
+from seqloom.models.seq2seq_parts import DecoderOutput, Memory, SourceInput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +64,11 @@ class Seq2Seq(nn.Module):
     def standardize(self, mean: Float[Tensor, " I"], scale: Float[Tensor, " I"]) -> None:
         """Subtract a mean from every vector of a source and multiply by a factor, from now on."""
         self.encoder.input.standardize(mean, scale)
+
+    @property
+    def input(self) -> SourceInput:
+        """What reads the words of a source."""
+        return self.encoder.input
 
     def encode(
         self,

@@ -13,7 +13,7 @@ Every model that writes a sequence of its own (`Seq2Seq`, `PointerGenerator`, `T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +21,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from seqloom.errors import ConfigError, ShapeError
+from seqloom.models.sentence_encoder import BY_TASK
+from seqloom.nn.context import ContextMix, ContextOptions, WordsInContext, context_size
 
 UNKNOWN = 1  # the id of the unknown word
 EMBEDDING_RANGE = 0.1
@@ -72,12 +74,15 @@ class PairOptions:
         source_vocab_size: Words of the source; 0 where it is vectors.
         input_size: Width of the source's vectors; 0 where it is words.
         shared: Whether both have one vocabulary, and so one table of word vectors.
+        words_in_context: What is read of the source's words in context, if anything; the task's
+            `contextual` decides.
     """
 
     vocab_size: int
     source_vocab_size: int
     input_size: int
     shared: bool
+    words_in_context: ContextOptions | None = field(default=None, metadata=BY_TASK)
 
     def check_pair(self) -> None:
         """Refuse sizes that contradict each other."""
@@ -85,6 +90,13 @@ class PairOptions:
             raise ConfigError(
                 "vocab_size must be positive and either source_vocab_size or input_size, got "
                 f"{self.vocab_size}, {self.source_vocab_size} and {self.input_size}"
+            )
+        if self.words_in_context is not None and self.input_size:
+            raise ConfigError("words in context belong to texts, got vectors as a source")
+        if context_size(self.words_in_context, "output"):
+            raise ConfigError(
+                "encoder-decoders take words in context at their input alone, got contextual."
+                "insert with 'output'"
             )
         if self.shared and self.source_vocab_size != self.vocab_size:
             raise ConfigError(
@@ -94,7 +106,13 @@ class PairOptions:
 
 
 class SourceInput(nn.Module):
-    """Ids to word vectors, or given vectors scaled and projected.
+    r"""Ids to word vectors, or given vectors scaled and projected.
+
+    With words in context a mix of their layers joins the word vector, $W [e(w_t); m_t] + b$.
+
+    Paper: Peters et al. (2018), "Deep contextualized word representations", NAACL, equation 1, for
+    the mix.
+    Parameters: e = embedding; the mix = context; W and b = joined.
 
     Args:
         config: The sizes.
@@ -107,13 +125,16 @@ class SourceInput(nn.Module):
     def __init__(self, config: PairOptions, width: int) -> None:
         super().__init__()
         self.input_size = config.input_size
-        self.embedding = self.projection = None
+        self.embedding = self.projection = self.context = self.joined = None
         if config.source_vocab_size:
             self.embedding = nn.Embedding(config.source_vocab_size, width)
         else:
             self.projection = nn.Linear(config.input_size, width)
             self.register_buffer("mean", torch.zeros(config.input_size))
             self.register_buffer("scale", torch.ones(config.input_size))
+        if config.words_in_context is not None:
+            self.context = ContextMix(config.words_in_context)
+            self.joined = nn.Linear(width + config.words_in_context.size, width)
 
     def standardize(self, mean: Float[Tensor, " D"], scale: Float[Tensor, " D"]) -> None:
         """Subtract a mean from every given vector and multiply by a factor, from now on."""
@@ -122,10 +143,11 @@ class SourceInput(nn.Module):
 
     def forward(
         self,
-        x: Int[Tensor, "B S"] | Float[Tensor, "B S I"],
+        source: Int[Tensor, "B S"] | Float[Tensor, "B S I"] | WordsInContext,
         lengths: Int[Tensor, " B"],
     ) -> Float[Tensor, "B S D"]:
         """The vectors of each row; on padding they mean nothing."""
+        x, layers = source if isinstance(source, WordsInContext) else (source, None)
         shape = tuple(x.shape)
         if self.embedding is not None:
             if x.ndim != 2 or shape[1] < 1 or x.is_floating_point():
@@ -143,6 +165,11 @@ class SourceInput(nn.Module):
                 f"lengths must have shape {shape[:1]} for a source of shape {shape}, got "
                 f"{tuple(lengths.shape)}"
             )
+        if self.context is not None:
+            assert self.embedding is not None and self.joined is not None
+            own = self.embedding(x)
+            mixed = self.context("input", layers, lengths).to(own.dtype)
+            return self.joined(torch.cat([own, mixed], dim=-1))  # type: ignore[no-any-return]
         if self.embedding is not None:
             return self.embedding(x)  # type: ignore[no-any-return]
         assert self.projection is not None

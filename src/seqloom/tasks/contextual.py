@@ -272,8 +272,15 @@ def context_reader(given: Any, passed_over: Collection[str] = ()) -> ContextRead
     return ContextReader(settings, open_embedder(settings.model), passed_over)
 
 
-def stored_context(stored: StoredModel, passed_over: Collection[str] = ()) -> ContextReader | None:
+def stored_context(
+    stored: StoredModel, passed_over: Collection[str] = (), *, config: str = "context"
+) -> ContextReader | None:
     """The reader of a task's model directory, with the embedder inside it.
+
+    Args:
+        stored: The directory.
+        passed_over: Words that are no part of the text.
+        config: What the network's configuration calls it.
 
     Raises:
         DataError: If the model needs an embedder and the directory has none.
@@ -285,7 +292,7 @@ def stored_context(stored: StoredModel, passed_over: Collection[str] = ()) -> Co
     if place is None:
         raise DataError("lacks the embedder its model reads words in context with", stored.place)
     embedder = Embedder.load(place)
-    wanted = from_dict(ContextOptions, stored.header.config["context"])
+    wanted = from_dict(ContextOptions, stored.header.config[config])
     settings = from_dict(ContextualConfig, {"model": embedder, **said}, where="contextual")
     reader = ContextReader(settings, embedder, passed_over)
     reader.is_training = False  # it was tuned already, if at all

@@ -14,6 +14,7 @@ from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.data.batches import EncodedData
 from seqloom.errors import ConfigError, DataError
+from seqloom.tasks.contextual import saved_context, stored_context
 from seqloom.tasks.directory import (
     ModelHeader,
     StoredModel,
@@ -98,6 +99,7 @@ def fit_pairs(
     out, resume, callbacks = options
     with fitting(estimator, out, resume=resume, callbacks=callbacks) as run:
         text = PairText.learn(data.train, settings)
+        text.read_in_context(getattr(estimator, "contextual", None))
         train = text.encode(data.train)
         valid = None if data.valid is None else text.encode(data.valid)
         model, learned = _learn(estimator, text, train, valid, goal=goal, run=run)
@@ -125,6 +127,7 @@ def _learn(
         goal=to_dict(goal),
         pairs=len(train),
         vocabularies=[None if each is None else each.hash for each in known],
+        **({} if text.context is None else {"context": text.context.digest}),
     )
     batches = replace(training.batch, seed=training.batch.seed + training.seed)
     with torch.random.fork_rng():
@@ -135,14 +138,20 @@ def _learn(
             spread = flat.std(axis=0)
             scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
             model.standardize(torch.from_numpy(flat.mean(axis=0)), torch.from_numpy(scale))
+        if text.context is not None:
+            text.context.attach(model)
         learned = run_objective(model, Seq2SeqObjective(train, valid, batches, goal), run)
+    if text.context is not None:
+        text.context.finish(model)
     return model, learned
 
 
 def _sizes(text: PairText, train: EncodedData) -> dict[str, Any]:
     """What the data decides of a model."""
     known = text.source_vocabulary
+    context = {} if text.context is None else {"words_in_context": text.context.options}
     return {
+        **context,
         "vocab_size": len(text.target_vocabulary),
         "source_vocab_size": 0 if known is None else len(known),
         "input_size": train.sequences["source"].flat.shape[1] if known is None else 0,
@@ -157,16 +166,27 @@ def save_pairs(estimator: Any, directory: str | PathLike[str], settings: Mapping
         task=estimator.task,
         architecture=estimator.arch,
         config=to_dict(estimator.model_.config),
-        settings={TEXT: text.to_dict(), **settings},
+        settings={
+            TEXT: text.to_dict(),
+            **settings,
+            **({} if text.context is None else {"contextual": text.context.stored()}),
+        },
         metrics=estimator.metrics_,
         provenance=estimator.provenance_,
     )
-    return write_model(directory, header, estimator.model_.state_dict(), text.files())
+    with saved_context(text.context) as models:
+        weights = estimator.model_.state_dict()
+        return write_model(directory, header, weights, text.files(), models)
 
 
 def load_pairs(estimator: Any, stored: StoredModel) -> None:
     """Give an estimator the network of a model directory and how it reads."""
-    estimator.text_ = PairText.load(stored.header.settings[TEXT], stored)
+    text = estimator.text_ = PairText.load(stored.header.settings[TEXT], stored)
+    if text.source_vocabulary is not None:
+        ends = [text.source_vocabulary.specials.eos]
+        text.context = stored_context(stored, ends, config="words_in_context")
+    if text.context is not None:
+        estimator.contextual = text.context.settings
     config = estimator._take_over(stored)
     if config.vocab_size != len(estimator.text_.target_vocabulary):
         raise DataError(

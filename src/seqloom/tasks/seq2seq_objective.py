@@ -14,6 +14,7 @@ from seqloom.data.batches import Batch, EncodedData
 from seqloom.data.bucketing import BatchConfig, Bucketing
 from seqloom.errors import ConfigError
 from seqloom.metrics import perplexity
+from seqloom.nn.context import WordsInContext
 from seqloom.tasks.class_scores import divergence
 
 EVALUATION_ITEMS = 1 << 13  # words of both sides at once, padding included
@@ -57,7 +58,7 @@ class PairBatch(NamedTuple):
     """A batch of tensors as models take it.
 
     Args:
-        source: Ids or vectors.
+        source: Ids or vectors, perhaps with their context.
         lengths: How many items of each source are real.
         copies: What each word of a source is among the words that may be written, for pointers.
         inputs: The words before each target.
@@ -66,7 +67,7 @@ class PairBatch(NamedTuple):
         items: How many there are.
     """
 
-    source: Tensor
+    source: Tensor | WordsInContext
     lengths: Tensor
     copies: Tensor | None
     inputs: Tensor
@@ -80,8 +81,11 @@ class PairBatch(NamedTuple):
         source, target = batch["source"], batch["target"]
         copies = batch["copies"].values if "copies" in batch.sequences else None
         items = int((np.asarray(batch.host["target"].lengths) - 1).sum())
+        read = source.values
+        if "context" in batch.sequences:
+            read = WordsInContext(read, batch["context"].values)
         return cls(
-            source.values,
+            read,
             source.lengths,
             copies,
             target.values[:, :-1],
@@ -96,8 +100,10 @@ class PairBatch(NamedTuple):
         def both(values: Tensor) -> Tensor:
             return torch.cat([values, values])
 
+        source = self.source
+        again = WordsInContext(*map(both, source)) if isinstance(source, tuple) else both(source)
         return PairBatch(
-            both(self.source),
+            again,
             both(self.lengths),
             None if self.copies is None else both(self.copies),
             both(self.inputs),

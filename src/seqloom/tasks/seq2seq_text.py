@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from seqloom.tasks.directory import StoredModel
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 from seqloom.text.subword import Method
 from seqloom.text.vocabulary import Specials
+
+if TYPE_CHECKING:
+    from seqloom.tasks.contextual import ContextReader
 
 Source = str | NDArray[Any]
 """A text, or vectors of shape (S, D)."""
@@ -136,6 +139,7 @@ class PairText:
         specials = target_vocabulary.specials
         self.begin, self.end = target_vocabulary[specials.bos], target_vocabulary[specials.eos]
         self.unknown = target_vocabulary[specials.unk]
+        self.context: ContextReader | None = None
 
     # -- learning --------------------------------------------------------------------------------
 
@@ -226,7 +230,25 @@ class PairText:
         }
         if self.settings.copying:
             columns["copies"] = Ragged.of([read.copies for read in reads])
+        if self.context is not None:
+            columns["context"] = self.context([read.words for read in reads])
         return EncodedData(columns)
+
+    def read_in_context(self, given: Any) -> None:
+        """Have the words of sources read in context too, by a task's setting `contextual`.
+
+        Raises:
+            ConfigError: If sources are no words.
+        """
+        if given is None:
+            return
+        if self.source is None or self.source.config.unit == "subword":
+            what = "vectors" if self.source is None else "pieces of words, text.unit='subword'"
+            raise ConfigError(f"contextual is for sources of words, got {what}")
+        from seqloom.tasks.contextual import context_reader
+
+        assert self.source_vocabulary is not None
+        self.context = context_reader(given, [self.source_vocabulary.specials.eos])
 
     def words(self, ids: Sequence[int], read: ReadSource) -> list[str]:
         """The words of ids that were written."""

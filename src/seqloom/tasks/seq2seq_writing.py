@@ -15,6 +15,7 @@ from seqloom.data.ragged import Ragged
 from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, fused, reorder, sample
 from seqloom.decoding.steps import Numbers
 from seqloom.errors import ConfigError
+from seqloom.nn.context import WordsInContext
 from seqloom.tasks.seq2seq_results import Written
 from seqloom.tasks.seq2seq_search import Search
 from seqloom.tasks.seq2seq_text import PairText, ReadSource
@@ -98,7 +99,7 @@ def write_texts(
     found: dict[int, Written] = {}
     for places in _parts([len(read.items) for read in reads], search.batch_size):
         inside = [reads[place] for place in places]
-        job = _Job(model, text, search, inside, encode_sources(model, inside), places)
+        job = _Job(model, text, search, inside, encode_sources(model, text, inside), places)
         found |= dict(zip(places, _finish(job, _decode(job)), strict=True))
     return [found[place] for place in range(len(reads))]
 
@@ -111,13 +112,17 @@ def _parts(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 @torch.no_grad()
-def encode_sources(model: Any, reads: Sequence[ReadSource]) -> Any:
+def encode_sources(model: Any, text: PairText, reads: Sequence[ReadSource]) -> Any:
     """What a model remembers of sources, on its device."""
     device = next(model.parameters()).device
     weight = next(model.parameters())
     values, lengths = Ragged.of([read.items for read in reads]).pad(range(len(reads)))
-    source = torch.from_numpy(values).to(device)
-    source = source.to(weight.dtype) if source.is_floating_point() else source.long()
+    items = torch.from_numpy(values).to(device)
+    items = items.to(weight.dtype) if items.is_floating_point() else items.long()
+    source: Tensor | WordsInContext = items
+    if text.context is not None:
+        layers, _ = text.context([read.words for read in reads]).pad(range(len(reads)))
+        source = WordsInContext(items, torch.from_numpy(layers).to(device))
     copies = None
     if any(len(read.copies) for read in reads):
         padded, _ = Ragged.of([read.copies for read in reads]).pad(range(len(reads)))

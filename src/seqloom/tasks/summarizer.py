@@ -65,6 +65,8 @@ class Summarizer(Estimator):
         vocabulary: Of networks: which words are known, as `PairVocabulary` has it.
         max_source: Of networks: how many words of a text are read; the rest is cut off.
         label_smoothing: Of networks: share of a target that is spread over all words.
+        contextual: Of networks: vectors of words in context beside those of the text, as of
+            `seqloom.Translator`.
         training: Of networks: settings of the loop.
         options: Settings of the architecture.
 
@@ -85,6 +87,7 @@ class Summarizer(Estimator):
         "vocabulary",
         "max_source",
         "label_smoothing",
+        "contextual",
     )
 
     reading: ReadingConfig | Mapping[str, Any] | None
@@ -94,6 +97,7 @@ class Summarizer(Estimator):
     vocabulary: Mapping[str, Any] | None
     max_source: int | None
     label_smoothing: float
+    contextual: Any
     writer_: Writer | None
 
     def __init__(
@@ -107,6 +111,7 @@ class Summarizer(Estimator):
         vocabulary: Mapping[str, Any] | None = None,
         max_source: int | None = None,
         label_smoothing: float = 0.0,
+        contextual: Any = None,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -121,6 +126,7 @@ class Summarizer(Estimator):
             vocabulary=vocabulary,
             max_source=max_source,
             label_smoothing=label_smoothing,
+            contextual=contextual,
         )
         self.metrics_ = {}
         self.provenance_ = {}
@@ -135,7 +141,7 @@ class Summarizer(Estimator):
             self.writer_ = Writer(self)
             self.__dict__.pop("model_", None)
             return
-        for name in ("text", "vocabulary", "max_source"):
+        for name in ("text", "vocabulary", "max_source", "contextual"):
             if getattr(self, name) is not None:
                 raise ConfigError(
                     f"{name} belongs to networks that write summaries, got it with "

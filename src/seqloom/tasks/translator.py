@@ -53,6 +53,9 @@ class Translator(Estimator):
         own_words_epochs: Epochs over which that share grows from 0.
         consistency: Times how far apart two passes of training with other units dropped are
             (R-Drop, Liang et al. 2021); not for "pointer".
+        contextual: Vectors of words in context beside those of the source: an `Embedder` of arch
+            "elmo" or "transformer", its directory, or a table with more settings; see
+            `seqloom.tasks.contextual.ContextualConfig`. Of words, not of pieces.
         training: Settings of the loop.
         options: Settings of the architecture, such as `hidden_size` or `attention`.
 
@@ -73,6 +76,7 @@ class Translator(Estimator):
         "own_words",
         "own_words_epochs",
         "consistency",
+        "contextual",
         "training",
     )
     text: TextConfig | Mapping[str, Any] | None
@@ -83,6 +87,7 @@ class Translator(Estimator):
     own_words: float
     own_words_epochs: int
     consistency: float
+    contextual: Any
     text_: PairText
 
     def __init__(
@@ -97,6 +102,7 @@ class Translator(Estimator):
         own_words: float = 0.0,
         own_words_epochs: int = 10,
         consistency: float = 0.0,
+        contextual: Any = None,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -111,6 +117,7 @@ class Translator(Estimator):
             own_words=own_words,
             own_words_epochs=own_words_epochs,
             consistency=consistency,
+            contextual=contextual,
             training=training,
         )
 
@@ -182,7 +189,7 @@ class Translator(Estimator):
         """Return the log-probability of a target, given its source."""
         self.require_fitted()
         read = self.text_.read(source)
-        memory = encode_sources(self.model_, [read])
+        memory = encode_sources(self.model_, self.text_, [read])
         ids = self.text_.target_ids(target, read)[1:-1].tolist()
         return align(self.model_, self.text_, memory, [0], [ids]).log_probs[0]
 
@@ -242,6 +249,7 @@ class Translator(Estimator):
         """Build the translator a directory describes."""
         settings = dict(stored.header.settings)
         pairs = settings.pop(TEXT)
+        settings.pop("contextual", None)  # `load_pairs` finds its embedder
         model = cls(
             stored.header.architecture,
             text=from_dict(TextConfig, pairs["source"]),
