@@ -25,6 +25,7 @@ from seqloom.data.ragged import Ragged
 from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.figures import heatmap, word_weights
 from seqloom.models.cnn_classifier import CNNClassifier, CNNClassifierConfig
+from seqloom.models.recurrent_classifier import BLSTMConfig, RecurrentClassifier
 from seqloom.tasks.class_scores import divergence, softmax_loss
 from seqloom.tasks.classifier_sequences import CutTextWarning
 from seqloom.tasks.classifier_training import class_goal
@@ -491,6 +492,52 @@ def test_consistency_reads_a_batch_twice_and_adds_how_far_apart_that_is():
         softmax_loss(model.eval()(inputs).scores, target) / 4
     )  # no penalty where nothing is trained
     assert goal.measure(model, examples)["loss"] == pytest.approx(float(once.detach()), rel=1e-5)
+
+
+def test_the_second_pass_reads_words_shifted_against_the_model():
+    """By hand: the loss of vectors given outright, its slope, and the loss of vectors shifted."""
+    torch.manual_seed(0)
+    config = BLSTMConfig(
+        vocab_size=9, input_size=0, output_size=3, adversarial=0.5, embed_size=4,
+        hidden_size=5, dropout=0.0,
+    )  # fmt: skip
+    model = RecurrentClassifier(config).double()
+    ids = [[2, 3, 4], [5, 6], [7, 8, 2]]
+    targets = np.array([0, 2, 1])
+    examples = Examples(Sequences(Ragged.of(ids), 9), targets)
+    goal = class_goal(model, "blstm", None, multilabel=False)
+    objective = SupervisedObjective(examples, None, goal, None)
+    batch = next(iter(objective.batches(0, 0, rank=0, world_size=1))).tensors()
+    found = objective.loss(model, batch).total
+    padded, true = batch["sequences"], batch.values["target"]
+    table = model.input.embedding.weight.detach()
+
+    def loss(vectors):
+        class Given(torch.nn.Module):
+            def forward(self, _ids):
+                return vectors
+
+        kept, model.input.embedding = model.input.embedding, Given()
+        scores = model(padded.values, padded.lengths).scores
+        model.input.embedding = kept
+        return torch.nn.functional.cross_entropy(scores, true, reduction="sum")
+
+    vectors = table[padded.values].requires_grad_()
+    first = loss(vectors)
+    (slope,) = torch.autograd.grad(first, vectors)
+    length = slope.square().sum(dim=(1, 2), keepdim=True).sqrt()
+    second = loss(vectors.detach() + 0.5 * slope / length)
+    assert second > first
+    torch.testing.assert_close(found, (first + second) / 2)
+
+
+def test_adversarial_training_fits_and_is_refused_of_vectors():
+    model = Classifier("cnn", adversarial=1.0, consistency=1.0, training={"epochs": 2})
+    assert model.fit(TEXTS, LABELS).predict(TEXTS[:2]) is not None
+    with pytest.raises(ConfigError, match="adversarial must be a number not below 0, got -1"):
+        Classifier("cnn", adversarial=-1).fit(TEXTS, LABELS)
+    with pytest.raises(ConfigError, match=r"shifts word vectors, got 1.0 with vectors as input"):
+        Classifier("cnn", adversarial=1.0).fit([np.ones((3, 2)), np.zeros((2, 2))] * 8, [0, 1] * 8)
 
 
 def test_a_negative_consistency_is_refused():

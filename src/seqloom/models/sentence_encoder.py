@@ -54,6 +54,9 @@ class SequenceOptions:
         consistency: Times how far apart the probabilities are that two passes with other units
             dropped give, added to the mean loss of the two (R-Drop, Liang et al. 2021); 0 for one
             pass.
+        adversarial: Length of the shift of a text's word vectors, in the direction that raises its
+            loss most, with which it is read a second time in training (Miyato et al. 2017); the
+            losses are averaged, and `consistency` compares the two passes. 0 for none.
         context: What is read of words in context, if anything; the task's `contextual` decides.
     """
 
@@ -81,6 +84,7 @@ class SequenceOptions:
     max_norm: float | None = None
     l2: float = 0.0
     consistency: float = 0.0
+    adversarial: float = 0.0
     context: ContextOptions | None = field(default=None, metadata=BY_TASK)
 
     def check(self) -> None:
@@ -108,10 +112,14 @@ class SequenceOptions:
                 raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
         if self.max_norm is not None and self.max_norm <= 0:
             raise ConfigError(f"max_norm must be positive, got {self.max_norm}")
-        for name in ("l2", "consistency"):
+        for name in ("l2", "consistency", "adversarial"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be a number not below 0, got {getattr(self, name)}")
-
+        if self.adversarial and self.input_size:
+            raise ConfigError(
+                f"adversarial shifts word vectors, got {self.adversarial} with vectors as input, "
+                "which position_size makes of words too"
+            )
         if context_size(self.context, "output") and not self.CONTEXT_AT_OUTPUT:
             raise ConfigError(
                 f"{type(self).__name__} takes words in context at its input alone, got contextual."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,8 @@ def class_goal(
     if isinstance(model.config, SequenceOptions):
         constrain = None if model.config.max_norm is None else _constrain
         twice = _apart(model.config.consistency, multilabel=multilabel)
-        return Goal(loss, None, metrics, _extra(model.config), constrain, twice)
+        goal = Goal(loss, None, metrics, _extra(model.config), constrain, twice)
+        return replace(goal, adversarial=model.config.adversarial)
     l2 = getattr(model.config, "l2", 0.0)
 
     def penalty(weight: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from seqloom.data.features import Features
 from seqloom.models.outputs import ScoreOutput
 from seqloom.nn.bag import Bag
 from seqloom.nn.context import WordsInContext
+from seqloom.tasks.adversarial import noted, shifted, worst_shift
 from seqloom.tasks.sequences import Sequences
 
 EVALUATION_ROWS = 4096
@@ -54,6 +55,8 @@ class Goal:
         constrain: What is done to the weights after an update.
         twice: What it costs, summed, that two passes of training differ in their scores; with it a
             batch is read twice, and the losses are averaged.
+        adversarial: Length of the shift against the model of the word vectors of each text; with
+            it the second pass reads shifted words.
         evaluation: What is measured of a model on examples, in place of `loss` and `metrics` of
             all scores; "loss" is among it.
     """
@@ -65,6 +68,7 @@ class Goal:
     constrain: Callable[[nn.Module], None] | None = None
     twice: Loss | None = None
     evaluation: Callable[[nn.Module, Examples], dict[str, float]] | None = None
+    adversarial: float = 0.0
 
     def measure(self, model: nn.Module, examples: Examples) -> dict[str, float]:
         """Return mean loss and metrics of a model on examples."""
@@ -228,17 +232,32 @@ class SupervisedObjective:
             return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
         if self.goal.constrain is not None:
             self.goal.constrain(model)
-        output = run_model(model, batch)
-        total = self._cost(model, batch, output)
-        if self.goal.twice is not None:
-            again = run_model(model, batch)
-            total = (total + self._cost(model, batch, again)) / 2
-            total = total + self.goal.twice(output.scores, again.scores)
+        if self.goal.twice is None and not self.goal.adversarial:
+            total = self._cost(model, batch, run_model(model, batch))
+        else:
+            total = self._two_passes(model, batch)
         if self.goal.penalty is not None:
             share = len(batch) / len(self.train.features)
             weight: Any = model.original_weight()  # type: ignore[operator]
             total = total + share * self.goal.penalty(weight)
         return LossOutput(total, len(batch))
+
+    def _two_passes(self, model: Any, batch: Batch) -> Tensor:
+        """The mean loss of two passes, and how far apart they are."""
+        if not self.goal.adversarial:
+            output, again = (run_model(model, batch) for _ in range(2))
+            total = self._cost(model, batch, output)
+        else:
+            words = model.input.embedding
+            with noted(words) as vectors:
+                output = run_model(model, batch)
+            total = self._cost(model, batch, output)
+            with shifted(words, worst_shift(total, vectors[0], self.goal.adversarial)):
+                again = run_model(model, batch)
+        total = (total + self._cost(model, batch, again)) / 2
+        if self.goal.twice is None:
+            return total
+        return total + self.goal.twice(output.scores, again.scores)
 
     def _cost(self, model: nn.Module, batch: Batch, output: ScoreOutput) -> Tensor:
         """The loss of one pass, and what else it costs."""
