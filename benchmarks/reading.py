@@ -3,7 +3,7 @@
     python benchmarks/reading.py --out reading --rows bidaf rnet-notes --seeds 3 --device cuda
     python benchmarks/reading.py --out reading --rows ablation --device cuda
     python benchmarks/reading.py --out reading --table
-    python benchmarks/reading.py --step bidaf --device cuda
+    python benchmarks/reading.py --step bidaf rnet-notes --device cuda
     python benchmarks/reading.py --baseline
     python benchmarks/reading.py --cpu MODEL
     python benchmarks/reading.py --long MODEL
@@ -23,6 +23,7 @@ import hashlib
 import json
 import statistics
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,13 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rnet-notes, no gate": ("squad-rnet-notes", ("model.gated=false",)),
     "bidaf + exact match": ("squad-bidaf", ("model.exact_match=true",)),
     "bidaf + ELMo": ("squad-bidaf", ("contextual=english-elmo",)),
+    "bidaf + other passages": ("squad-bidaf", ("other_passages=0.5",)),
     "rnet-notes + exact match": ("squad-rnet-notes", ("model.exact_match=true",)),
     "rnet-paper": ("squad-rnet-paper", ()),
+    "rnet, gated in parallel, pointer": (
+        "squad-rnet-notes",
+        ("arch=rnet", "model.self_gate=true", "model.output=pointer"),
+    ),
     "cmrc-bidaf": ("cmrc-bidaf", ()),
 }
 GROUPS = {
@@ -120,37 +126,49 @@ def _spread(values: list[float]) -> str:
     return f"{mean} ± {statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
-def measure_steps(row: str, chosen: str) -> None:
-    """Print the time of an update on our kernels and on torch's own layers, by turns."""
-    import torch
+def measure_steps(rows: list[str], changed: list[str], chosen: str) -> None:
+    """Print the time of an update on our kernels and on torch's own layers, by turns.
 
-    from seqloom.architectures import load_model_class
-    from seqloom.tasks.reader_data import encode_training, reader_input
-    from seqloom.tasks.reader_objective import ReadingObjective, span_loss
+    The rows learn from the data and the batches of the first of them.
+    """
+    from seqloom.tasks.reader_data import encode_training
+    from seqloom.tasks.reader_objective import ReadingObjective
     from seqloom.tasks.reader_text import read_all
     from seqloom.tasks.reader_words import ReaderVocabulary
     from seqloom.tasks.recipe import load_recipe
     from seqloom.training.runtime import Runtime
 
-    recipe, changes = ROWS[row]
-    plan = load_recipe(recipe, list(changes))
-    reader = plan.estimator(device=chosen)
+    plans = {row: load_recipe(ROWS[row][0], [*ROWS[row][1], *changed]) for row in rows}
+    first = plans[rows[0]]
+    reader = first.estimator(device=chosen)
     began = time.perf_counter()
-    train = read_all(plan.data.train, reader.make_splitter(), "training")
+    train = read_all(first.data.train, reader.make_splitter(), "training")
     words = ReaderVocabulary.learn([*train.texts()], min_count=10)
     data, _ = encode_training(train, words, reader.max_length)
     print(f"read and numbered in {time.perf_counter() - began:.1f} s", flush=True)
     training = reader.build_training()
-    objective = ReadingObjective(data, lambda _: {}, training.batch)
-    total = objective.num_batches(0)
-    runtime = Runtime(chosen, training.precision)
-    batches = []
-    for batch in objective.batches(0, 0, rank=0, world_size=1):
-        batches.append(batch)
-        if len(batches) == STEP_UPDATES:
-            break
+    objective = ReadingObjective(data, lambda _: {}, training.batch, None, reader.consistency)
+    batches = list(islice(objective.batches(0, 0, rank=0, world_size=1), STEP_UPDATES))
     assert words.characters is not None
     sizes = {"vocab_size": len(words.words), "char_vocab_size": len(words.characters)}
+    runtime = Runtime(chosen, training.precision)
+    for row, plan in plans.items():
+        times = _update_times(plan.estimator(device=chosen), sizes, objective, batches, runtime)
+        for name, found in times.items():
+            step, total = statistics.median(found), objective.num_batches(0)
+            print(f"{row} on {name}: {1000 * step:.1f} ms an update, {step * total:.1f} s an epoch")
+        ratio = statistics.median(times["auto"]) / statistics.median(times["torch"])
+        print(f"auto takes {ratio:.2f} of torch's time", flush=True)
+
+
+def _update_times(
+    reader: Any, sizes: dict[str, int], objective: Any, batches: list[Any], runtime: Any
+) -> dict[str, list[float]]:
+    """Seconds an update, by backend, of several turns."""
+    import torch
+
+    from seqloom.architectures import load_model_class
+
     networks: dict[str, Any] = {}
     for backend in ("auto", "torch"):
         config = reader.set_params(backend=backend).build_config(**sizes)
@@ -165,20 +183,14 @@ def measure_steps(row: str, chosen: str) -> None:
                 began = time.perf_counter()
                 for batch in batches:
                     optimizer.zero_grad(set_to_none=True)
-                    tensors = batch.tensors(runtime.device)
                     with runtime.autocast():
-                        output = network(reader_input(tensors))
-                        loss = span_loss(output, tensors.values["spans"])
-                    (loss / len(batch)).backward()
+                        found = objective.loss(network, batch.tensors(runtime.device))
+                    (found.total / found.items).backward()
                     optimizer.step()
                 _wait(runtime.device)
                 if turn:  # the first turn compiles
                     times[name].append((time.perf_counter() - began) / len(batches))
-    for name, found in times.items():
-        step = statistics.median(found)
-        print(f"{row} on {name}: {1000 * step:.1f} ms an update, {step * total:.1f} s an epoch")
-    ratio = statistics.median(times["auto"]) / statistics.median(times["torch"])
-    print(f"auto takes {ratio:.2f} of torch's time")
+    return times
 
 
 def _wait(place: Any) -> None:
@@ -196,7 +208,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each row")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--set", nargs="*", default=[], help="settings, as training.epochs=2")
-    parser.add_argument("--step", metavar="ROW", help="time updates of a row")
+    parser.add_argument("--step", metavar="ROW", nargs="+", help="time updates of rows")
     parser.add_argument("--cpu", metavar="MODEL", help="time answers of a model directory")
     parser.add_argument("--long", metavar="MODEL", help="answer from long documents")
     parser.add_argument(
@@ -207,7 +219,7 @@ def main() -> None:
     parser.add_argument("--baseline", action="store_true", help="score the sliding window")
     options = parser.parse_args()
     if options.step:
-        measure_steps(options.step, options.device)
+        measure_steps(options.step, options.set, options.device)
     elif options.cpu:
         measure_cpu(options.cpu, options.questions)
     elif options.long:

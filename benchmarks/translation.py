@@ -14,8 +14,9 @@ r"""Translations: quality, quality by length, a language model fused in, and spe
     python benchmarks/translation.py speed runs/multi30k-transformer-0 multi30k-en-de:test:en-de
     python benchmarks/translation.py steps                           # on a GPU
 
-`train` fits a recipe and leaves in --out what was reached, the model as halves, and the validation
-and test texts at several length penalties, of which `score` of the validation texts chooses one.
+`train` fits a recipe, or goes on with what was stopped, and leaves in --out what was reached, the
+model as halves, and the validation and test texts at several length penalties, of which `score` of
+the validation texts chooses one.
 `write` needs neither sacrebleu nor sacremoses, so that it runs where the model was trained, and
 `score` needs no model. Settings of the search are chosen by `tune` on validation data. `score`
 prints BLEU of the texts as they are, with sacrebleu's signature, and of Moses-tokenized lowercased
@@ -66,7 +67,8 @@ def train(args: argparse.Namespace) -> None:
 
     plan, out = load_recipe(args.recipe, args.set), Path(args.out)
     model = plan.estimator(seed=args.seed)
-    model.fit(plan.data.train, valid=plan.data.valid, out=out / "full")
+    started = (out / "full" / "training" / "last.safetensors").exists()
+    model.fit(plan.data.train, valid=plan.data.valid, out=out / "full", resume=started)
     reached = {"set": args.set, "seed": args.seed, **model.metrics_, **model.provenance_}
     (out / "reached.json").write_text(json.dumps(reached, indent=1, default=str))
     on_gpu(model)

@@ -140,6 +140,7 @@ def test_on_a_card_the_nearest_point_measured_decides(on_a_card):
 
 def test_on_a_card_what_was_not_measured_runs_by_torch_and_what_torch_lacks_by_us(on_a_card):
     assert on_a_card("lstm", {}) == "torch"
+    assert on_a_card("lstm", {}, lengths=torch.ones(16)) == "triton"  # torch would pack it
     assert on_a_card("peephole-lstm", {}) == "triton"
     assert on_a_card(MadeUp, {}, able=("reference",)) == "reference"
 

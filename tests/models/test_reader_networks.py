@@ -32,8 +32,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("rnet-notes", {"num_layers": 2, "exact_match": True}),
     ("rnet-paper", {}),
     ("rnet", {"self_matching": False, "gated": False, "attention": "scaled-dot"}),
+    ("rnet", {"num_layers": 2, "join_layers": True, "output": "pointer"}),
 ]
-IDS = ["bidaf", "bidaf-bare", "rnet-notes", "rnet-paper", "rnet-bare"]
+IDS = ["bidaf", "bidaf-bare", "rnet-notes", "rnet-paper", "rnet-bare", "rnet-joined"]
 
 
 def reader(arch: str, options: dict[str, Any], seed: int = 0, **more: Any) -> nn.Module:
@@ -190,6 +191,16 @@ def test_bilinear_matching_is_the_equation() -> None:
         rows.append(sigmoid(gate @ both) * both)
     found = layer(passage, question, torch.ones(1, 3, dtype=torch.bool)).outputs
     assert_close(found[0].detach().numpy(), np.stack(rows))
+
+
+def test_words_find_their_like_in_the_question_and_not_themselves_in_the_passage() -> None:
+    torch.manual_seed(0)
+    model = reader("rnet-notes", {"hidden_size": 32})
+    words = torch.randn(1, 6, 64, dtype=torch.float64)
+    real = torch.ones(1, 6, dtype=torch.bool)
+    alike = model.match.double()(words, words, real).weights[0].diagonal()
+    apart = model.self_match.double()(words, words, real).weights[0].diagonal()
+    assert alike.min() > 0.9 > 0.5 > apart.mean()
 
 
 def test_recurrent_matching_is_the_equation() -> None:

@@ -76,6 +76,27 @@ def test_entities_in_any_order_and_side_by_side():
     assert found.spans == [(0, 0), (0, 3), (3, 3), (3, 3), (3, 6), (6, 6)]
 
 
+def test_near_the_entities_are_so_many_words_on_either_side():
+    found = marked_words(TextPipeline(), parse_marked("a b <e2>tea</e2> c <e1>pot</e1> d e f"))
+    whole = ["a", "b", "<e2>", "tea", "</e2>", "c", "<e1>", "pot", "</e1>", "d", "e", "f"]
+    assert found.words == whole
+    for around, part in ((0, slice(2, 9)), (1, slice(1, 10)), (2, slice(0, 11)), (9, slice(12))):
+        near = found.near(around)
+        assert near.words == whole[part] and near.spans == found.spans[part]
+
+
+def test_words_further_away_are_not_read():
+    model = RelationClassifier("cnn", embed_size=4, around=1, training=FAST, valid_share=0)
+    model.fit(sentences(40))
+    entities = "old <e1>dust</e1> and <e2>fire</e2> again"
+    texts = [entities, f"the see the {entities} . the fire", entities.replace("old", "see")]
+    shares = model.predict_proba(texts)
+    np.testing.assert_array_equal(shares[0], shares[1])
+    assert (shares[0] != shares[2]).any()
+    one = model.relate(texts[1])
+    assert (one.first, one.second) == ("dust", "fire")
+
+
 def test_a_marker_as_a_word_is_refused():
     pipeline = TextPipeline(TextConfig(unit="space"))
     with pytest.raises(InputError, match="got '<e1>'"):
@@ -247,7 +268,9 @@ def test_a_model_without_attention_explains_nothing():
         model.relate("<e1>dust</e1> and <e2>fire</e2>", explain=True)
 
 
-@pytest.mark.parametrize("reads", [{}, {"position_size": 3, "entity_states": True}], ids=str)
+@pytest.mark.parametrize(
+    "reads", [{}, {"position_size": 3, "entity_states": True}, {"around": 0}], ids=str
+)
 def test_saved_and_loaded_is_the_same(tmp_path, vectors, reads):
     model = RelationClassifier(
         "att-blstm",
@@ -338,6 +361,7 @@ def test_a_data_set_of_something_else_is_refused(shared_data):
         ({"valid_share": 1.0}, "valid_share must lie in .* got 1.0"),
         ({"position_size": -1}, "got -1 and 30"),
         ({"max_distance": 0}, "got 0 and 0"),
+        ({"around": -1}, "around must be None or not below 0, got -1"),
         ({"tune_vectors": False}, "got vectors=None"),
         ({"valid_share": 0, "training": {"patience": 2}}, "need validation data"),
         ({"vocabulary": {"min_count": 0}}, "min_count must be at least 1"),

@@ -19,6 +19,7 @@ from seqloom.kernels.layer import Direction, Kind
 from seqloom.kernels.measured import load_table
 
 FEW = 4  # rows up to which a batch is measured by one of few rows
+PACKED = 0.5  # at most so much of torch's time, where torch packs a batch on a card
 NUMBERS = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
 
 
@@ -98,8 +99,8 @@ def choose(
     else:
         time = gpu_ratio(gpu_line(kind.torch_name, x.dtype, training=training), len(x), size)
         when = table["gpu"]["measured"]
-        if lengths is not None and time is not None:
-            time = min(time, 0.5)  # torch packs such a batch, and loses its fast kernels
+        if lengths is not None:  # torch packs such a batch, and loses its fast kernels
+            time = min(PACKED if time is None else time, PACKED)
     found = "torch" if time is None or time >= 1 else own
     measured = "" if time is None else f": {own} takes {time:.2f} of torch's time"
     _say(kind, found, f"by the measurements of {when}{measured}")

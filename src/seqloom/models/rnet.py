@@ -44,6 +44,8 @@ class RNetConfig(ReaderOptions):
 
     Args:
         num_layers: Encoding layers.
+        join_layers: Whether matching reads the states of all encoding layers side by side, in which
+            the words are nearer; else those of the last one.
         attention: The score of both matchings: one of `seqloom.nn.scores.SCORES`.
         matching: "parallel" lets every word of the passage ask at once; "recurrent" lets it ask
             with the state of the matching so far, word after word.
@@ -58,6 +60,7 @@ class RNetConfig(ReaderOptions):
 
     hidden_size: int = 75
     num_layers: int = 1
+    join_layers: bool = False
     attention: str = "general"
     matching: Matching = "parallel"
     gated: bool = True
@@ -93,8 +96,9 @@ class GatedMatch(nn.Module):
 
     Paper: Wang et al. (2017), "Gated Self-Matching Networks for Reading Comprehension and Question
     Answering", ACL, equations 4 to 6, without the state in the score.
-    Differs from the paper: the matrix of the score "general" begins near the identity, so that
-    equal words find each other from the first update on.
+    Differs from the paper: with `alike`, the matrix of the score "general" begins near the
+    identity, so that equal words find each other from the first update on. Where a sequence is
+    matched with itself that would let every item find itself and nothing else.
     Parameters: s = score, W_g = gate.
 
     Args:
@@ -102,12 +106,15 @@ class GatedMatch(nn.Module):
         score: One of `seqloom.nn.scores.SCORES`.
         hidden_size: Width inside the score "additive".
         gated: Whether there is a gate; without one y is [h; c].
+        alike: Whether items that are alike find each other at first.
     """
 
-    def __init__(self, size: int, score: str, hidden_size: int, *, gated: bool) -> None:
+    def __init__(
+        self, size: int, score: str, hidden_size: int, *, gated: bool, alike: bool = False
+    ) -> None:
         super().__init__()
         self.score = SCORES[score](size, size, hidden_size)
-        if isinstance(self.score, General):
+        if alike and isinstance(self.score, General):
             with torch.no_grad():
                 self.score.key.weight += torch.eye(size)
         self.gate = nn.Linear(2 * size, 2 * size, bias=False) if gated else None
@@ -237,8 +244,9 @@ class RNet(nn.Module):
 
     Paper: Wang, Yang, Wei, Chang and Zhou (2017), "Gated Self-Matching Networks for Reading
     Comprehension and Question Answering", ACL.
-    Parameters: the words = input, both encoders = encoder (one for both), match with the question
-    = match and matched, with itself = self_match and self_matched, W_s and W_e = start and end.
+    Parameters: the words = input, both encoders = encoder (one for both; a list of layers where
+    they are joined), match with the question = match and matched, with itself = self_match and
+    self_matched, W_s and W_e = start and end.
 
     Args:
         config: The settings.
@@ -249,15 +257,22 @@ class RNet(nn.Module):
         self.config = config
         H, score = config.hidden_size, config.attention
         self.input = ReaderWords(config)
-        self.encoder = self._layers(config.token_size, config.num_layers)
+        self.encoder: Recurrent | nn.ModuleList
+        wide = 2 * H  # what matching reads of a word
+        if config.join_layers:
+            sizes = [config.token_size] + (config.num_layers - 1) * [2 * H]
+            self.encoder = nn.ModuleList(self._layers(size) for size in sizes)
+            wide *= config.num_layers
+        else:
+            self.encoder = self._layers(config.token_size, config.num_layers)
         self.match: GatedMatch | RecurrentMatch
         self.matched = None
         if config.matching == "parallel":
-            self.match = GatedMatch(2 * H, score, H, gated=config.gated)
-            self.matched = self._layers(4 * H)
+            self.match = GatedMatch(wide, score, H, gated=config.gated, alike=True)
+            self.matched = self._layers(2 * wide)
             width = 2 * H
         else:
-            self.match = RecurrentMatch(2 * H, H, gated=config.gated)
+            self.match = RecurrentMatch(wide, H, gated=config.gated)
             width = H
         self.self_match = self.self_matched = None
         if config.self_matching:
@@ -266,7 +281,7 @@ class RNet(nn.Module):
             width = 2 * H
         self.pointer = self.start = self.end = None
         if config.output == "pointer":
-            self.pointer = SpanPointer(width, 2 * H, H)
+            self.pointer = SpanPointer(width, wide, H)
         else:
             self.start, self.end = nn.Linear(width, 1), nn.Linear(width, 1)
 
@@ -286,8 +301,8 @@ class RNet(nn.Module):
         lengths = x.passage_lengths
         passage, question = self.input(x)
         real, asked = masks_of(x)
-        p = self.encoder(passage, lengths).outputs  # (B, T, 2H)
-        q = self.encoder(question, x.question_lengths).outputs  # (B, S, 2H)
+        p = self._encoded(passage, lengths)  # (B, T, D)
+        q = self._encoded(question, x.question_lengths)  # (B, S, D)
         v, attention = self._matched(p, q, real, asked, lengths)
         if self.self_match is not None and self.self_matched is not None:
             found = self.self_match(v, v, real).outputs
@@ -299,6 +314,17 @@ class RNet(nn.Module):
             assert self.start is not None and self.end is not None
             start, end = self.start(v)[..., 0], self.end(v)[..., 0]
         return span_output(start, end, real, attention)
+
+    def _encoded(
+        self, words: Float[Tensor, "B T E"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B T D"]:
+        if isinstance(self.encoder, Recurrent):
+            return self.encoder(words, lengths).outputs  # type: ignore[no-any-return]
+        found = [words]
+        for layer in self.encoder:
+            given = found[-1] if len(found) == 1 else self._dropped(found[-1])
+            found.append(layer(given, lengths).outputs)  # (B, T, 2H)
+        return torch.cat(found[1:], dim=-1)
 
     def _matched(
         self,

@@ -70,6 +70,9 @@ class Reader(Estimator):
         ranking: How much of that is added to the scores of a window's spans.
         other_passages: The share of the training questions that are read with another passage of
             the same article as well, where the answer is not: for long documents.
+        consistency: Times how far apart the probabilities are that two passes with other units
+            dropped give, added to the mean loss of the two (R-Drop, Liang et al. 2021); 0 for one
+            pass.
         rules: What exact match and F1 are: "squad" compares words, "cmrc" characters.
         valid_share: The share of the training data, whole articles, that chooses the weights
             where `fit` is given no `valid`.
@@ -106,6 +109,7 @@ class Reader(Estimator):
         "max_windows",
         "ranking",
         "other_passages",
+        "consistency",
         "rules",
         "valid_share",
         "training",
@@ -125,6 +129,7 @@ class Reader(Estimator):
     max_windows: int
     ranking: float
     other_passages: float
+    consistency: float
     rules: Rules
     valid_share: float
     words_: ReaderVocabulary
@@ -149,6 +154,7 @@ class Reader(Estimator):
         max_windows: int = 8,
         ranking: float = 3.0,
         other_passages: float = 0.0,
+        consistency: float = 0.0,
         rules: Rules = "squad",
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -172,6 +178,7 @@ class Reader(Estimator):
             max_windows=max_windows,
             ranking=ranking,
             other_passages=other_passages,
+            consistency=consistency,
             rules=rules,
             valid_share=valid_share,
             training=training,

@@ -30,8 +30,9 @@ def check_settings(reader: Reader) -> None:
         raise ConfigError(
             f"overlap must lie between 0 and the piece of {reader.piece}, got {reader.overlap}"
         )
-    if not 0 <= reader.ranking < float("inf"):
-        raise ConfigError(f"ranking must be a number not below 0, got {reader.ranking}")
+    for name in ("ranking", "consistency"):
+        if not 0 <= getattr(reader, name) < float("inf"):
+            raise ConfigError(f"{name} must be a number not below 0, got {getattr(reader, name)}")
     if not 0 <= reader.other_passages <= 1:
         raise ConfigError(f"other_passages must lie in [0, 1], got {reader.other_passages}")
     if reader.rules not in RULES:

@@ -11,9 +11,21 @@ from torch.nn import functional
 
 from seqloom.data.batches import Batch
 from seqloom.data.bucketing import BatchConfig, Bucketing
-from seqloom.models.reader_parts import SpanOutput
+from seqloom.models.reader_parts import ReaderInput, SpanOutput
+from seqloom.tasks.class_scores import divergence
 from seqloom.tasks.reader_data import PassageQuestions, reader_input
 from seqloom.tasks.reader_others import OtherPassages
+
+PAIRED = (
+    "passage",
+    "passage_lengths",
+    "question",
+    "question_lengths",
+    "passage_context",
+    "question_context",
+)
+"""What of an input has a row a pair."""
+PADDING = -1e4  # a score so low that its probability is 0 in 32 bits
 
 
 def span_loss(output: SpanOutput, spans: Tensor, asked_twice: Tensor | None = None) -> Tensor:
@@ -45,14 +57,53 @@ def _negative_log(scores: Tensor, true: Tensor, asked_twice: Tensor | None) -> T
     return (both - own.gather(1, true[:, None])[:, 0]).sum()
 
 
+def twice(x: ReaderInput) -> ReaderInput:
+    """Every pair twice, all of them first and then all of them again; words are read once."""
+    found = {name: getattr(x, name) for name in PAIRED}
+    both = {name: torch.cat([part, part]) for name, part in found.items() if part is not None}
+    return x._replace(**both)
+
+
+def halves(output: SpanOutput) -> tuple[SpanOutput, SpanOutput]:
+    """What was said the first and the second time."""
+    first, second = zip(*(part.chunk(2) for part in output), strict=True)
+    return SpanOutput(*first), SpanOutput(*second)
+
+
+def span_divergence(first: SpanOutput, second: SpanOutput, count: int) -> Tensor:
+    """How far two passes are apart over the words of the first `count` rows, summed.
+
+    Beginnings and ends are compared by `divergence`, each over the passage of its row.
+    """
+    pairs = ((first.start, second.start), (first.end, second.end))
+    return torch.stack([divergence(*map(_finite, (a[:count], b[:count]))) for a, b in pairs]).sum()
+
+
+def _finite(scores: Tensor) -> Tensor:
+    """Scores whose softmax is 0 on padding without being minus infinity there."""
+    return scores.masked_fill(scores == -torch.inf, PADDING)
+
+
 class ReadingObjective:
-    """Passages and questions in, minus the log-probability of the answers out.
+    r"""Passages and questions in, minus the log-probability of the answers out.
+
+    With `consistency` $\alpha$ two passes with other units dropped give $p$ and $q$; a question
+    costs
+
+    $$\tfrac12 (L_p + L_q) + \alpha \sum_{start, end} \tfrac12
+    \left(KL(p \| q) + KL(q \| p)\right)$$
+
+    Paper: Liang et al. (2021), "R-Drop: Regularized Dropout for Neural Networks", NeurIPS,
+    equation 4.
+    Differs from the paper: it adds the two losses, so that its alpha is twice the one here; what
+    is dropped of the characters of a word is the same in both passes.
 
     Args:
         train: The training questions.
         measure: What a model reaches on the validation data.
         batches: How batches are cut.
         others: What some questions are read with as well, if anything.
+        consistency: $\alpha$; 0 for one pass.
     """
 
     metric = "f1"
@@ -64,8 +115,10 @@ class ReadingObjective:
         measure: Callable[[nn.Module], dict[str, float]],
         batches: BatchConfig,
         others: OtherPassages | None = None,
+        consistency: float = 0.0,
     ) -> None:
         self.train, self.measure, self.others = train, measure, others
+        self.consistency = consistency
         self.plan = Bucketing(train, batches)
 
     def num_batches(self, epoch: int) -> int:
@@ -93,10 +146,14 @@ class ReadingObjective:
         if not len(batch):
             weights = [weight for weight in model.parameters() if weight.requires_grad]
             return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
-        output: SpanOutput = model(reader_input(batch))
-        values = batch.values
-        loss = span_loss(output, values["spans"], values.get("asked_twice"))
-        return LossOutput(loss, len(batch))
+        given, values = reader_input(batch), batch.values
+        answers = values["spans"], values.get("asked_twice")
+        if not self.consistency:
+            return LossOutput(span_loss(model(given), *answers), len(batch))
+        first, second = halves(model(twice(given)))
+        loss = (span_loss(first, *answers) + span_loss(second, *answers)) / 2
+        apart = span_divergence(first, second, len(values["spans"]))
+        return LossOutput(loss + self.consistency * apart, len(batch))
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """What the model reaches on the validation data."""

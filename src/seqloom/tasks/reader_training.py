@@ -175,14 +175,16 @@ def learn_to_read(
             (lambda _: {}) if checked is None else checked.measure,
             replace(training.batch, seed=training.batch.seed + training.seed),
             others,
+            owner.consistency,
         )
         facts: dict[str, Any] = {
             "model": to_dict(config),
             "questions": len(encoded),
             "vocabulary": known.words.hash,
         }
-        if owner.other_passages:
-            facts["other_passages"] = owner.other_passages
+        for name in ("other_passages", "consistency"):
+            if getattr(owner, name):
+                facts[name] = getattr(owner, name)
         if known.context is not None:
             facts["context"] = known.context.digest
             known.context.attach(model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
@@ -29,6 +29,7 @@ from seqloom.tasks.labeled import Labeled
 from seqloom.tasks.labels import labels_from_dict, labels_to_dict
 from seqloom.tasks.relation_results import RelationFound, describe
 from seqloom.tasks.relation_text import (
+    MarkedWords,
     marked_words,
     read_labeled_sentences,
     read_sentences,
@@ -80,6 +81,8 @@ class RelationClassifier(Estimator):
         position_size: Width of a position vector; 0 for none.
         max_distance: The longest distance told from shorter ones.
         entity_states: Whether the scores also read the states at the ends of the entities.
+        around: How many words before the first entity and after the second are read, besides those
+            between them; all if None.
         other: The label that stands for no relation; it is not in the official score.
         valid_share: The share of the training data that chooses the weights and decides when to
             stop where `fit` is given no `valid`. It is drawn by the seed of `training`.
@@ -110,6 +113,7 @@ class RelationClassifier(Estimator):
         "position_size",
         "max_distance",
         "entity_states",
+        "around",
         "other",
         "valid_share",
         "training",
@@ -123,6 +127,7 @@ class RelationClassifier(Estimator):
     position_size: int
     max_distance: int
     entity_states: bool
+    around: int | None
     other: str
     valid_share: float
     classes_: NDArray[Any]
@@ -142,6 +147,7 @@ class RelationClassifier(Estimator):
         position_size: int = 0,
         max_distance: int = 30,
         entity_states: bool = False,
+        around: int | None = None,
         other: str = OTHER,
         valid_share: float = 0.1,
         training: TrainConfig | Mapping[str, Any] | None = None,
@@ -159,6 +165,7 @@ class RelationClassifier(Estimator):
             position_size=position_size,
             max_distance=max_distance,
             entity_states=entity_states,
+            around=around,
             other=other,
             valid_share=valid_share,
             training=training,
@@ -191,12 +198,13 @@ class RelationClassifier(Estimator):
         limits = self._check_settings()
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             pipeline = self._make_pipeline()
-            train = read_labeled_sentences(X, y, pipeline, "training")
+            read = self._reading(pipeline)
+            train = read_labeled_sentences(X, y, read, "training")
             if valid is None:
                 train, checked = set_apart(train, self.valid_share, settings.training.seed)
             else:
                 pair = valid if isinstance(valid, tuple) and len(valid) == 2 else (valid, None)
-                checked = read_labeled_sentences(pair[0], pair[1], pipeline, "validation")
+                checked = read_labeled_sentences(pair[0], pair[1], read, "validation")
             run = settings.with_data(self.training, is_checked=checked is not None)
             fitted = learn_relations(self, train, checked, limits, run)
             self.model_, self.words_, self.classes_, self.metrics_, history = fitted
@@ -226,6 +234,8 @@ class RelationClassifier(Estimator):
                 "position_size must not be negative and max_distance positive, got "
                 f"{self.position_size} and {self.max_distance}"
             )
+        if self.around is not None and self.around < 0:
+            raise ConfigError(f"around must be None or not below 0, got {self.around}")
         check_unseen(self.unseen_vectors)
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
@@ -239,6 +249,15 @@ class RelationClassifier(Estimator):
         if isinstance(self.text, TextConfig):
             return TextPipeline(self.text)
         return TextPipeline(from_dict(TextConfig, self.text or {}, where="text"))
+
+    def _reading(self, pipeline: TextPipeline) -> Callable[[Marked], MarkedWords]:
+        """How a sentence becomes the words that are read of it."""
+
+        def read(sentence: Marked) -> MarkedWords:
+            found = marked_words(pipeline, sentence)
+            return found if self.around is None else found.near(self.around)
+
+        return read
 
     def build_network(self, config: Any) -> Any:
         """The network of a configuration, with what is read of the entities if it is wanted."""
@@ -273,7 +292,8 @@ class RelationClassifier(Estimator):
     def _marked(self, x: Any) -> tuple[list[Marked], list[list[str]]]:
         self.require_fitted()
         sentences, _ = read_sentences(x)
-        return sentences, [marked_words(self.pipeline_, each).words for each in sentences]
+        read = self._reading(self.pipeline_)
+        return sentences, [read(each).words for each in sentences]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each label, (N, C), as `classes_` stand."""
@@ -331,7 +351,7 @@ class RelationClassifier(Estimator):
         self.require_fitted()
         if y is None and isinstance(data, tuple) and len(data) == 2:
             data, y = data
-        given = read_labeled_sentences(data, y, self.pipeline_, "evaluation")
+        given = read_labeled_sentences(data, y, self._reading(self.pipeline_), "evaluation")
         chosen = self._shares(given.words).argmax(axis=1)
         predicted = self.classes_[chosen]
         return score_relations(predicted.tolist(), given.labels, other=self.other)
@@ -380,6 +400,7 @@ class RelationClassifier(Estimator):
                 "position_size": self.position_size,
                 "max_distance": self.max_distance,
                 "entity_states": self.entity_states,
+                "around": self.around,
                 "other": self.other,
             },
             metrics=self.metrics_,
@@ -396,7 +417,8 @@ class RelationClassifier(Estimator):
         names = ("position_size", "max_distance", "other")
         text = from_dict(TextConfig, settings["text"])
         given = {name: settings[name] for name in names}
-        given["entity_states"] = settings.get("entity_states", False)
+        given |= {"entity_states": settings.get("entity_states", False)}
+        given |= {"around": settings.get("around")}
         model = cls(stored.header.architecture, text=text, **given)
         model.pipeline_ = TextPipeline(text)
         context = stored_context(stored, MARKERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -37,6 +37,18 @@ class MarkedWords(NamedTuple):
 
     words: list[str]
     spans: list[tuple[int, int]]
+
+    def near(self, around: int) -> MarkedWords:
+        """The entities, what stands between them, and so many words before and after.
+
+        Examples:
+            >>> sentence = parse_marked("He made a <e1>cup</e1> of <e2>tea</e2> with milk.")
+            >>> marked_words(TextPipeline(), sentence).near(1).words
+            ['a', '<e1>', 'cup', '</e1>', 'of', '<e2>', 'tea', '</e2>', 'with']
+        """
+        places = [place for place, word in enumerate(self.words) if word in MARKERS]
+        part = slice(max(0, places[0] - around), places[-1] + 1 + around)
+        return MarkedWords(self.words[part], self.spans[part])
 
 
 def marked_words(pipeline: TextPipeline, sentence: Marked) -> MarkedWords:
@@ -173,13 +185,15 @@ class LabeledSentences:
         return LabeledSentences([self.words[i] for i in index], [self.labels[i] for i in index])
 
 
-def read_labeled_sentences(x: Any, y: Any, pipeline: TextPipeline, what: str) -> LabeledSentences:
+def read_labeled_sentences(
+    x: Any, y: Any, read: Callable[[Marked], MarkedWords], what: str
+) -> LabeledSentences:
     """Read sentences from anywhere, with their labels.
 
     Args:
         x: As `read_sentences` takes them.
         y: Their labels, unless `x` brings them.
-        pipeline: How text becomes words.
+        read: How a sentence becomes words.
         what: What the data is for, for messages.
 
     Raises:
@@ -188,4 +202,4 @@ def read_labeled_sentences(x: Any, y: Any, pipeline: TextPipeline, what: str) ->
     sentences, labels = read_sentences(x, y)
     if labels is None:
         raise InputError(f"the {what} data must have a label a sentence, got none; give y")
-    return LabeledSentences([marked_words(pipeline, each).words for each in sentences], labels)
+    return LabeledSentences([read(each).words for each in sentences], labels)

@@ -115,7 +115,7 @@ def learn_relations(
         "examples": len(train.words),
         "classes": classes.tolist(),
         "vocabulary": words.hash,
-        "positions": [owner.position_size, owner.max_distance, owner.entity_states],
+        "positions": [owner.position_size, owner.max_distance, owner.entity_states, owner.around],
     }
     if context is not None:
         facts["context"] = context.digest
