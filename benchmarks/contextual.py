@@ -52,7 +52,7 @@ TASKS = {
     "relations": (
         "semeval-att-blstm",
         "macro_f1",
-        ["text.normalizer.lowercase=false", "model.consistency=0"],
+        ["text.normalizer.lowercase=false", "model.consistency=0", "around=1000"],
     ),
     "sst-2": (
         "sst-blstm",
