@@ -166,12 +166,13 @@ def _run_triton(
 
 
 @cache
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Whether kernels can be compiled for a card."""
     return find_spec("triton") is not None
 
 
 def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
-    if not _has_triton():
+    if not has_triton():
         return "needs triton, which is not installed"
     if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"runs on a GPU, got tensors on {x.device}"

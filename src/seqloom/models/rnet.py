@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import ConfigError, one_of
+from seqloom.kernels.asking import Asked, fits, run_asking
+from seqloom.kernels.backends import has_triton
 from seqloom.models.reader_parts import (
     ReaderInput,
     ReaderOptions,
@@ -149,10 +151,12 @@ class RecurrentMatch(nn.Module):
         size: Width of the words' states.
         hidden_size: Width of the state, and inside the score.
         gated: Whether there is a gate.
+        backend: "auto" and "triton" run the kernels on a card; with others it is a loop there too.
     """
 
-    def __init__(self, size: int, hidden_size: int, *, gated: bool) -> None:
+    def __init__(self, size: int, hidden_size: int, *, gated: bool, backend: str = "auto") -> None:
         super().__init__()
+        self.backend = backend
         self.keys = nn.Linear(size, hidden_size, bias=False)
         self.items = nn.Linear(size, hidden_size, bias=False)
         self.state = nn.Linear(hidden_size, hidden_size, bias=False)
@@ -168,7 +172,13 @@ class RecurrentMatch(nn.Module):
         real_keys: Bool[Tensor, "B S"],
         real_items: Bool[Tensor, "B T"],
     ) -> MatchOutput:
-        """The states, 0 on padding, and the weights."""
+        """The states, 0 on padding, and the weights.
+
+        On a card all steps are one launch (`seqloom.kernels.asking`), else a loop.
+        """
+        fast = self.backend in ("auto", "triton") and items.is_cuda and has_triton()
+        if fast and fits(self.output_size, keys.shape[1]):
+            return self.at_once(items, keys, real_keys, real_items)
         B, T, _ = items.shape
         own, others = self.items(items), self.keys(keys)  # (B, T, H), (B, S, H)
         v = items.new_zeros(B, self.output_size)
@@ -186,6 +196,40 @@ class RecurrentMatch(nn.Module):
             states.append(torch.where(alive, stepped, 0.0))
             weights.append(looked)
         return MatchOutput(torch.stack(states, dim=1), torch.stack(weights, dim=1))
+
+    def at_once(
+        self,
+        items: Float[Tensor, "B T D"],
+        keys: Float[Tensor, "B S D"],
+        real_keys: Bool[Tensor, "B S"],
+        real_items: Bool[Tensor, "B T"],
+    ) -> MatchOutput:
+        """The same by the kernels; what the state takes no part in is multiplied beforehand."""
+        given, asking = None, None
+        if self.gate is not None:
+            of_item, of_found = self.gate.weight.chunk(2, dim=1)  # (2D, D) each
+            given = functional.linear(items, of_item).float()
+            asking = functional.linear(keys, of_found).float()
+        cell = self.cell
+        states, weights = run_asking(
+            Asked(
+                self.items(items).float(),
+                self.keys(keys).float(),
+                items.float(),
+                keys.float(),
+                given,
+                asking,
+                self.state.weight.float(),
+                self.out.weight[0].float(),
+                cell.weight_ih.float(),
+                cell.bias_ih.float(),
+                cell.weight_hh.float(),
+                cell.bias_hh.float(),
+                real_items.sum(dim=1),
+                real_keys.sum(dim=1),
+            )
+        )
+        return MatchOutput(states.to(items.dtype), weights)
 
 
 class SpanPointer(nn.Module):
@@ -272,7 +316,7 @@ class RNet(nn.Module):
             self.matched = self._layers(2 * wide)
             width = 2 * H
         else:
-            self.match = RecurrentMatch(wide, H, gated=config.gated)
+            self.match = RecurrentMatch(wide, H, gated=config.gated, backend=config.backend)
             width = H
         self.self_match = self.self_matched = None
         if config.self_matching:
