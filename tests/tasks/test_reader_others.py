@@ -16,7 +16,7 @@ from seqloom.errors import ConfigError
 from seqloom.models.reader_parts import SpanOutput
 from seqloom.tasks.reader_data import encode_training
 from seqloom.tasks.reader_objective import span_loss
-from seqloom.tasks.reader_others import OtherPassages
+from seqloom.tasks.reader_others import OtherPassages, nearest_passages
 from seqloom.tasks.reader_text import WordSplitter, read_all
 from seqloom.tasks.reader_training import articles
 from seqloom.tasks.reader_words import ReaderVocabulary
@@ -78,6 +78,25 @@ def test_another_passage_is_one_of_the_same_article():
     assert same[0] == same[1] == drawn.draw(index, 3, 8)[1].tolist()
     counts = [len(others(0.3).draw(index, 0, number)[0]) for number in range(200)]
     assert 0.2 < np.mean(counts) / 3 < 0.4
+
+
+def test_those_with_most_in_common_with_the_question_are_drawn_from():
+    """By hand: six of nine other passages say where somebody was born, two of them say who."""
+    texts = [f"Ada was born in Rome and Max knew {i}." for i in range(2)]
+    texts += [f"Somebody was born somewhere in {i}." for i in range(6)]
+    texts += ["It rains.", "Nothing more is known of it.", "Ada was born in Oslo."]
+    examples = [
+        Question(str(i), text, "Where was Ada born?", (), "a") for i, text in enumerate(texts)
+    ]
+    examples[10] = Question("10", texts[10], "Where was Ada born?", (Answer("Oslo", 16),), "a")
+    splitter = WordSplitter(TextPipeline(TextConfig(language="en")))
+    data = read_all(examples, splitter, "training")
+    known = ReaderVocabulary.learn([*data.texts()], min_count=1, characters=False)
+    encoded = encode_training(data, known, 400)[0]
+    near = nearest_passages(encoded, articles(data))
+    assert near.shape == (1, 8)
+    assert sorted(near[0, :2].tolist()) == [0, 1]
+    assert sorted(near[0, 2:].tolist()) == [2, 3, 4, 5, 6, 7]
 
 
 def test_a_batch_has_questions_first_and_then_some_of_them_again():
