@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from seqloom.models.rnet import RecurrentMatch
+from seqloom.nn.matching import RecurrentMatch
 
 REPEATS = 5
 

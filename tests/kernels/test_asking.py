@@ -7,7 +7,7 @@ from test_triton import interpreted
 
 CHECK = """
 import torch
-from seqloom.models.rnet import RecurrentMatch
+from seqloom.nn.matching import RecurrentMatch
 
 def inputs(B, T, S, D, dtype):
     draw = torch.Generator().manual_seed(B * T + S)

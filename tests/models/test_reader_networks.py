@@ -14,7 +14,8 @@ from seqloom.architectures import find_architecture, load_config_class, load_mod
 from seqloom.errors import ConfigError, ShapeError
 from seqloom.models.bidaf import AttentionFlow
 from seqloom.models.reader_parts import ReaderInput, SpanOutput, best_spans
-from seqloom.models.rnet import GatedMatch, RecurrentMatch, RNetConfig, SpanPointer
+from seqloom.models.rnet import RNetConfig
+from seqloom.nn.matching import GatedMatch, RecurrentMatch, SpanPointer
 
 V, C = 9, 7
 PASSAGES, QUESTIONS = [6, 3, 1, 4], [3, 1, 4, 2]

@@ -18,7 +18,7 @@ from seqloom.export.matching import MATCH, match_symbol, traced_match, write_mat
 from seqloom.export.program import Axes, Program
 from seqloom.export.recurrence import SYMBOL, symbol, write_recurrence
 from seqloom.export.symbols import DOMAIN, Writer, write_symbols
-from seqloom.models.rnet import RecurrentMatch
+from seqloom.nn.matching import RecurrentMatch
 from seqloom.nn.recurrent import Recurrent
 
 OPSET = 20

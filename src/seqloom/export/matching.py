@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqloom.export.nodes import Nodes
 from seqloom.export.symbols import make_symbol
-from seqloom.models.rnet import MatchOutput, RecurrentMatch
+from seqloom.nn.matching import MatchOutput, RecurrentMatch
 
 MATCH = "RecurrentMatch"
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from seqloom.kernels.triton_products import power
 
 CHUNK = 64  # columns of the cell's input at a time
+WARPS = 8
 WIDEST = 128  # units of a state, and words of a question, that a program can hold
 
 
@@ -145,5 +146,5 @@ def _sizes(size: int, width: int, words: int, *, gated: bool) -> dict[str, Any]:
         "SP": max(16, power(words)),
         "GATED": gated,
         "CHUNK": CHUNK,
-        "num_warps": 8,
+        "num_warps": WARPS,
     }

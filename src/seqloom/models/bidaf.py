@@ -18,9 +18,8 @@ from seqloom.models.reader_parts import (
     SpanOutput,
     masks_of,
     span_output,
-    whole,
 )
-from seqloom.nn.attention import attention_weights
+from seqloom.nn.attention import attention_weights, whole
 from seqloom.nn.recurrent import Recurrent
 
 

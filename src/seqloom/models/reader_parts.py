@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from seqloom.errors import ConfigError, ShapeError, one_of
 from seqloom.models.sentence_encoder import BY_TASK, INIT_RANGE
+from seqloom.nn.attention import whole
 from seqloom.nn.characters import CharacterCNN, CharacterRNN, SpellingSizes
 from seqloom.nn.context import ContextMix, ContextOptions, context_size
 from seqloom.nn.highway import Highway
@@ -261,11 +262,6 @@ def masks_of(x: ReaderInput) -> tuple[Bool[Tensor, "B T"], Bool[Tensor, "B S"]]:
     """Which words of passages and of questions are real."""
     passage = lengths_to_mask(x.passage_lengths, x.passage.shape[1])
     return passage, lengths_to_mask(x.question_lengths, x.question.shape[1])
-
-
-def whole(scores: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """Scores in at least 32 bits, whatever the products before were made in."""
-    return scores.float() if scores.dtype in (torch.bfloat16, torch.float16) else scores
 
 
 def span_output(

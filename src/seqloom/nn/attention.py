@@ -30,6 +30,11 @@ def attention_weights(
 # -- many heads ----------------------------------------------------------------------------------
 
 
+def whole(scores: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
+    """Scores in at least 32 bits, whatever the products before were made in."""
+    return scores.float() if scores.dtype in (torch.bfloat16, torch.float16) else scores
+
+
 class KeyValues(NamedTuple):
     """What attention remembers of the positions it has read, the latest last.
 
