@@ -90,10 +90,10 @@ def main(device: str = "cuda", shapes: tuple[Shape, ...] = SHAPES) -> None:
         for gated in (True, False):
             layers = {
                 name: RecurrentMatch(shape.width, shape.units, gated=gated, backend=name)
-                for name in ("auto", "reference")
+                for name in ("triton", "reference")
             }
-            layers["reference"].load_state_dict(layers["auto"].state_dict())
-            found, seconds = update(layers["auto"].to(device), given, shape.words)
+            layers["reference"].load_state_dict(layers["triton"].state_dict())
+            found, seconds = update(layers["triton"].to(device), given, shape.words)
             _, others = update(layers["reference"].to(device), given, shape.words)
             exact, _ = update(layers["reference"].double(), given, shape.words)
             worst = max(
