@@ -101,7 +101,7 @@ def test_a_reader_learns_with_it():
     assert found == [city for _, city in PEOPLE]
 
 
-@pytest.mark.parametrize("value", [-1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("value", [-1.0, float("inf"), float("nan"), "x", None])
 def test_bad_weights_are_refused(value):
     with pytest.raises(ConfigError, match="consistency must be a number not below 0, got"):
         new(consistency=value).fit(questions(["a"] * 5))

@@ -362,6 +362,8 @@ def test_a_data_set_of_something_else_is_refused(shared_data):
         ({"position_size": -1}, "got -1 and 30"),
         ({"max_distance": 0}, "got 0 and 0"),
         ({"around": -1}, "around must be None or not below 0, got -1"),
+        ({"around": "two"}, "around must be None or not below 0, got 'two'"),
+        ({"around": 1.5}, "around must be None or not below 0, got 1.5"),
         ({"tune_vectors": False}, "got vectors=None"),
         ({"valid_share": 0, "training": {"patience": 2}}, "need validation data"),
         ({"vocabulary": {"min_count": 0}}, "min_count must be at least 1"),

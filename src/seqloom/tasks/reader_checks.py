@@ -31,8 +31,9 @@ def check_settings(reader: Reader) -> None:
             f"overlap must lie between 0 and the piece of {reader.piece}, got {reader.overlap}"
         )
     for name in ("ranking", "consistency"):
-        if not 0 <= getattr(reader, name) < float("inf"):
-            raise ConfigError(f"{name} must be a number not below 0, got {getattr(reader, name)}")
+        value = getattr(reader, name)
+        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ConfigError(f"{name} must be a number not below 0, got {value!r}")
     if not 0 <= reader.other_passages <= 1:
         raise ConfigError(f"other_passages must lie in [0, 1], got {reader.other_passages}")
     if reader.rules not in RULES:

@@ -234,8 +234,9 @@ class RelationClassifier(Estimator):
                 "position_size must not be negative and max_distance positive, got "
                 f"{self.position_size} and {self.max_distance}"
             )
-        if self.around is not None and self.around < 0:
-            raise ConfigError(f"around must be None or not below 0, got {self.around}")
+        whole = isinstance(self.around, int) and not isinstance(self.around, bool)
+        if self.around is not None and not (whole and self.around >= 0):
+            raise ConfigError(f"around must be None or not below 0, got {self.around!r}")
         check_unseen(self.unseen_vectors)
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
