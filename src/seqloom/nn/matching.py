@@ -83,8 +83,7 @@ class RecurrentMatch(nn.Module):
         size: Width of the words' states.
         hidden_size: Width of the state, and inside the score.
         gated: Whether there is a gate.
-        backend: "triton" runs the kernels on a card; with others it is a loop there too ("auto" as
-            well, until they have been measured on one).
+        backend: On a card "auto" and "triton" run the kernels; with others it is a loop there too.
     """
 
     def __init__(self, size: int, hidden_size: int, *, gated: bool, backend: str = "auto") -> None:
@@ -109,7 +108,7 @@ class RecurrentMatch(nn.Module):
 
         On a card all steps may be one launch (`seqloom.kernels.asking`), else it is a loop.
         """
-        fast = self.backend == "triton" and items.is_cuda and has_triton()
+        fast = self.backend in ("auto", "triton") and items.is_cuda and has_triton()
         if fast and fits(self.output_size, keys.shape[1]):
             return self.at_once(items, keys, real_keys, real_items)
         B, T, _ = items.shape

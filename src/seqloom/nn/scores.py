@@ -14,6 +14,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.errors import ConfigError
+from seqloom.kernels.additive import run_additive, takes
+
+
+def added_scores(
+    own: Float[Tensor, "*B T A"],
+    prepared: Float[Tensor, "*B S A"],
+    out_weight: Float[Tensor, "1 A"],
+) -> Float[Tensor, "*B T S"]:
+    r"""$v^\top \tanh(q + k)$ of each query with each key; by kernels of its own on a card."""
+    if takes(own, prepared, out_weight):
+        return run_additive(own, prepared, out_weight)
+    inner = torch.tanh(own[..., :, None, :] + prepared[..., None, :, :])
+    return functional.linear(inner, out_weight)[..., 0]
 
 
 class Additive(nn.Module):
@@ -33,8 +46,7 @@ class Additive(nn.Module):
         self, query: Float[Tensor, "*B T Q"], prepared: Float[Tensor, "*B S A"]
     ) -> Float[Tensor, "*B T S"]:
         """The score of each query with each key."""
-        inner = torch.tanh(self.query(query)[..., :, None, :] + prepared[..., None, :, :])
-        return self.out(inner)[..., 0]  # type: ignore[no-any-return]
+        return added_scores(self.query(query), prepared, self.out.weight)
 
 
 class Concat(nn.Module):
@@ -55,8 +67,7 @@ class Concat(nn.Module):
     ) -> Float[Tensor, "*B T S"]:
         """The score of each query with each key."""
         own = functional.linear(query, self.both.weight[:, : self.query_size])
-        inner = torch.tanh(own[..., :, None, :] + prepared[..., None, :, :])
-        return self.out(inner)[..., 0]  # type: ignore[no-any-return]
+        return added_scores(own, prepared, self.out.weight)
 
 
 class General(nn.Module):
