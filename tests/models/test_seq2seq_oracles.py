@@ -165,9 +165,12 @@ def test_softened_targets_cost_what_the_paper_says():
     output, memory = run("none", model, targets)
     logs = model.output.log_probs(output, memory)
     own_logs = logs.gather(2, targets[..., None])[..., 0]
-    expected = -(0.9 * own_logs + 0.1 * logs.mean(dim=-1)).sum()
-    real = torch.ones(3, 5, dtype=torch.bool)
+    softened = -(0.9 * own_logs + 0.1 * logs.mean(dim=-1))
+    real = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]).bool()
+    expected = softened[real].sum()
     assert_close(model.output.loss(output, memory, targets, real, 0.1), expected)
+    wanted = targets.masked_fill(~real, -100).flatten()  # as on a card, where none is left out
+    assert_close(model.output.wanted_loss(output.features.flatten(0, 1), wanted, 0.1), expected)
 
 
 def test_gradients_of_coverage_match_finite_differences():

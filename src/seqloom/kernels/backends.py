@@ -29,7 +29,7 @@ class Backend(NamedTuple):
         why_not: What keeps it from running a layer there, or "".
     """
 
-    run: Callable[[Kind, Tensor, Tensor | None, Sequence[Direction]], list[Ran]]
+    run: Callable[[Kind, Tensor, Tensor | None, Sequence[Direction]], Ran]
     why_not: Callable[[Kind, Tensor, Sequence[Direction]], str]
 
 
@@ -39,7 +39,7 @@ def run_layer(
     x: Float[Tensor, "B T D"],
     lengths: Int[Tensor, " B"] | None,
     directions: Sequence[Direction],
-) -> list[Ran]:
+) -> Ran:
     """Run a layer by a backend; without lengths all rows are whole.
 
     Raises:
@@ -80,8 +80,8 @@ def _lengths(x: Tensor, lengths: Tensor | None) -> Tensor:
 
 def _run_reference(
     kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
-) -> list[Ran]:
-    found = []
+) -> Ran:
+    found, ends = [], []
     lengths = _lengths(x, lengths)
     for each in directions:
         weights, settings = each.weights, each.settings
@@ -94,8 +94,9 @@ def _run_reference(
             lengths, projection=weights.projection, clip=settings.clip, state_mask=settings.mask,
             keep=keep or None,
         )  # fmt: skip
-        found.append(Ran(turned(outputs, lengths) if settings.reverse else outputs, ended))
-    return found
+        found.append(turned(outputs, lengths) if settings.reverse else outputs)
+        ends.append(ended)
+    return Ran.joined(found, ends)
 
 
 def _why_not_reference(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
@@ -114,13 +115,11 @@ def turned(x: Float[Tensor, "B T D"], lengths: Int[Tensor, " B"]) -> Float[Tenso
 # -- printed loops ---------------------------------------------------------------------------------
 
 
-def _run_cpu(
-    kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
-) -> list[Ran]:
+def _run_cpu(kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]) -> Ran:
     from seqloom.kernels.cpu import run_forward  # numba loads when it is needed
     from seqloom.kernels.operator import recurrent
 
-    found = []
+    found, ends = [], []
     lengths = _lengths(x, lengths)
     for each in directions:
         w, s = each.weights, each.settings
@@ -128,14 +127,16 @@ def _run_cpu(
         save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
         if not save and not torch.compiler.is_compiling():  # a stream's step is short
             outputs, ended, _ = run_forward(kind.traced, x, lengths, each.states, w, s, save=False)
-            found.append(Ran(outputs, ended))
-            continue
-        outputs, *rest = recurrent(
-            kind.key, x, lengths, list(each.states), w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh,
-            list(w.vectors), w.projection, s.mask, list(s.keep), s.clip, s.reverse, s.bf16, save,
-        )  # fmt: skip
-        found.append(Ran(outputs, rest[: len(each.states)]))
-    return found
+        else:
+            outputs, *rest = recurrent(
+                kind.key, x, lengths, list(each.states), w.weight_ih, w.weight_hh, w.bias_ih,
+                w.bias_hh, list(w.vectors), w.projection, s.mask, list(s.keep), s.clip, s.reverse,
+                s.bf16, save,
+            )  # fmt: skip
+            ended = rest[: len(each.states)]
+        found.append(outputs)
+        ends.append(ended)
+    return Ran.joined(found, ends)
 
 
 def _tensors(weights: Weights) -> list[Tensor]:
@@ -159,7 +160,7 @@ def _why_not_cpu(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> str:
 
 def _run_triton(
     kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
-) -> list[Ran]:
+) -> Ran:
     from seqloom.kernels.gpu import run_directions
 
     return run_directions(kind.traced, x, lengths, directions)
@@ -192,7 +193,7 @@ def _why_not_triton(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> s
 
 def _run_torch(
     kind: Kind, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
-) -> list[Ran]:
+) -> Ran:
     call: Callable[..., Any] = getattr(torch._VF, kind.torch_name)
     first = directions[0].weights
     flat = [tensor for each in directions for tensor in _tensors(each.weights)]
@@ -213,8 +214,7 @@ def _run_torch(
         alive = (lengths > 0)[:, None]
         outputs = torch.where(alive[..., None], whole, 0.0)
         ended = [torch.where(alive, new, old) for new, old in zip(ended, begin, strict=True)]
-    runs = outputs.chunk(len(directions), dim=-1)
-    return [Ran(run, [each[i] for each in ended]) for i, run in enumerate(runs)]
+    return Ran(outputs.unflatten(-1, (len(directions), -1)), ended)
 
 
 def _picked(state: Any, rows: Tensor | None) -> Any:

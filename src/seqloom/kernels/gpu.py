@@ -29,7 +29,6 @@ from seqloom.kernels.gpu_layout import (
     Wide,
     as_wide,
     cut,
-    joined,
     states_before,
     weight_gradients,
     widened,
@@ -110,8 +109,7 @@ def _run_forward(
         ctx.set_materialize_grads(False)
     outputs = cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3)
     found = [cut(ends[0], R - shape.real_r, 2)]
-    found += [cut(end, H - shape.real, 2) for end in ends[1:]]
-    return (outputs, *(end for state in found for end in state.unbind()))
+    return (outputs, *found, *(cut(end, H - shape.real, 2) for end in ends[1:]))
 
 
 def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
@@ -124,13 +122,15 @@ def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
     plan = launch.plan
     G, steps, more, more_r = len(plan.cell.gates), B * T * directions, H - real, R - real_r
     first, *ended = gradients
+    widths = [R] + [H] * (len(plan.cell.states) - 1)
     dout = widened(x.new_zeros(B, T, directions, real_r) if first is None else first, more_r)
-    dends: list[Tensor | None] = [None] * len(plan.cell.states)
+    dends: Sequence[Tensor | None] = ended
     if any(gradient is not None for gradient in ended):
-        for k in range(len(dends)):
-            width, wider = (real, more) if k else (real_r, more_r)
-            mine = ended[k * directions : (k + 1) * directions]
-            dends[k] = joined(mine, (B, width), wider, x)
+        wider = [more_r] + [more] * (len(ended) - 1)
+        dends = [
+            x.new_zeros(directions, B, width) if one is None else widened(one, by)
+            for one, width, by in zip(ended, widths, wider, strict=True)
+        ]
     if plan.joined:
         dx, du = launch.awaited(given, steps, G * H), None
     else:
@@ -141,7 +141,6 @@ def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
     dv = None
     if plan.cell.vectors:
         dv = torch.empty(launch.grid[1], directions, len(plan.cell.vectors), H, device=out.device)
-    widths = [R] + [H] * (len(plan.cell.states) - 1)
     dbegin = [out.new_empty(directions, B, width) for width in widths]
     launch.run(
         given, T,
@@ -215,7 +214,7 @@ def room_for(cell: TracedCell, x: Tensor, directions: Sequence[Direction]) -> in
 
 def run_directions(
     cell: TracedCell, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
-) -> list[Ran]:
+) -> Ran:
     """Run a layer of one or two directions, both in one launch.
 
     More rows than the card takes at once are run in several launches.
@@ -229,13 +228,8 @@ def run_directions(
         some = slice(first, first + most)
         short = None if lengths is None else lengths[some]
         runs.append(_run(cell, x[some], short, [_rows(each, some) for each in directions]))
-    return [
-        Ran(
-            torch.cat([run[d].outputs for run in runs]),
-            [torch.cat(parts) for parts in zip(*(run[d].states for run in runs), strict=True)],
-        )
-        for d in range(len(directions))
-    ]
+    ends = zip(*(run.states for run in runs), strict=True)
+    return Ran(torch.cat([run.outputs for run in runs]), [torch.cat(each, 1) for each in ends])
 
 
 def _rows(direction: Direction, some: slice) -> Direction:
@@ -250,7 +244,7 @@ _known_rows: Any = WeakTensorKeyDictionary()
 
 
 def _rows_of(lengths: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows in the order of their lengths, and all bits set where a row is not over, (B * T, 1).
+    """The rows in the order of their lengths, and what `Given.alive` is.
 
     They are kept for the layers after this one; what a graph captures is computed each time.
     """
@@ -270,12 +264,13 @@ def _ordered(lengths: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     order = lengths.argsort(descending=True, stable=True)
     steps = torch.arange(x.shape[1], device=x.device)
     bits = torch.int32 if x.element_size() == 4 else torch.int16
-    return order, (steps < lengths[:, None]).to(bits).neg_().view(-1, 1)
+    alive = (steps < lengths[:, None]).to(bits).neg_().flatten()
+    return order, functional.pad(alive, (len(x), 0), value=-1)[:, None]
 
 
 def _run(
     cell: TracedCell, x: Tensor, lengths: Tensor | None, directions: Sequence[Direction]
-) -> list[Ran]:
+) -> Ran:
     first, count = directions[0], len(directions)
     settings, biased = first.settings, first.weights.bias_ih is not None
     order, alive = (None, None) if lengths is None else _rows_of(lengths, x)
@@ -294,8 +289,5 @@ def _run(
         tensors += [] if weights.projection is None else [weights.projection]
         tensors += [weights.bias_ih, weights.bias_hh] if biased else []
         tensors += [*weights.vectors, *each.states]
-    found = Recurrence.apply(given, x, *tensors)  # type: ignore[no-untyped-call]
-    whole, *ended = found  # (B, T, directions, R)
-    both = whole.flatten(2) if count == 2 else None
-    outputs = whole.unbind(2) if count == 2 else (whole.squeeze(2),)
-    return [Ran(outputs[d], list(ended[d::count]), both) for d in range(count)]
+    outputs, *ended = Recurrence.apply(given, x, *tensors)  # type: ignore[no-untyped-call]
+    return Ran(outputs, ended)

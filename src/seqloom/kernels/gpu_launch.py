@@ -138,7 +138,7 @@ class Given:
         variant: The options that are part of the loop.
         lengths: How many steps each row has, or None if all have all.
         order: The rows, the longest first.
-        alive: (B * T, 1), all bits set where a row is not over.
+        alive: (B + B * T, 1), all bits set for what rows begin with, and where one is not over.
         clip: The bound of states.
         precision: Of products of numbers of 4 bytes.
         directions: One or two.
@@ -225,12 +225,11 @@ class Launch:
             )
         if not self.awaits:
             return torch.zeros(rows, width, dtype=self.dtype, device=self.device)
-        found = torch.empty(rows, width, dtype=self.bits, device=self.device)
-        body = found[front:].view(len(alive), -1)
-        body.copy_(alive.expand_as(body))
-        if front:
-            found[:front].fill_(-1)
-        return found.view(self.dtype)
+        if not front:
+            alive = alive[self.shape.B :]
+        found = alive.expand(-1, rows * width // len(alive))
+        found = found.clone(memory_format=torch.contiguous_format)
+        return found.view(self.dtype).view(rows, width)
 
     def run(
         self,

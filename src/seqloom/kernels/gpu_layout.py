@@ -17,15 +17,6 @@ def cut(tensor: Tensor, more: int, axis: int) -> Tensor:
     return tensor.narrow(axis, 0, tensor.shape[axis] - more) if more else tensor
 
 
-def joined(
-    parts: Sequence[Tensor | None], shape: tuple[int, ...], more: int, like: Tensor
-) -> Tensor:
-    """The gradients of the directions as one array, zeros where there is none."""
-    whole = [like.new_zeros(shape) if part is None else part for part in parts]
-    found = whole[0][None] if len(whole) == 1 else torch.stack(whole)
-    return widened(found, more)
-
-
 def widened(tensor: Tensor, more: int) -> Tensor:
     """With more units, of zeros."""
     return functional.pad(tensor, (0, more)) if more else tensor.contiguous()

@@ -85,17 +85,25 @@ class Direction:
 
 
 class Ran(NamedTuple):
-    """What a direction gives.
+    """What a layer gives.
 
     Args:
-        outputs: The first state after each step.
-        states: Every state after the last step.
-        both: The outputs of both directions side by side, where the backend has them so.
+        outputs: The first state after each step, by direction.
+        states: Every state after the last step, by direction.
     """
 
-    outputs: Float[Tensor, "B T R"]
-    states: list[Tensor]
-    both: Float[Tensor, "B T 2R"] | None = None
+    outputs: Float[Tensor, "B T N R"]
+    states: list[Float[Tensor, "N B _"]]
+
+    @classmethod
+    def joined(
+        cls, outputs: Sequence[Float[Tensor, "B T R"]], states: Sequence[Sequence[Tensor]]
+    ) -> Ran:
+        """Of what each direction gave."""
+        if len(outputs) == 1:
+            return cls(outputs[0][:, :, None], [state[None] for state in states[0]])
+        ends = [torch.stack(each) for each in zip(*states, strict=True)]
+        return cls(torch.stack(list(outputs), dim=2), ends)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,9 @@ class RecurrentEncoder(nn.Module):
         assert self.rnn is not None
         states, ended = self.rnn(x, lengths)
         if self.config.context == "last":
-            top = ended[0][-2:] if self.rnn.bidirectional else ended[0][-1:]  # (1 or 2, B, H)
+            top = ended[0]  # (L, B, H)
+            if self.rnn.num_layers > 1:
+                top = top[-2:] if self.rnn.bidirectional else top[-1:]
             return self._dropped(states), top.transpose(0, 1).flatten(1)
         return self._dropped(states), self.pooling(states, lengths).outputs
 
@@ -290,7 +292,7 @@ class RecurrentDecoder(nn.Module):
             states = tuple(part.transpose(0, 1) for part in none)
         else:
             first = torch.tanh(self.bridge(memory.context)).view(B, kinds, -1, H)
-            states = tuple(first[:, kind] for kind in range(kinds))  # (B, L, H)
+            states = first.unbind(1)  # (B, L, H) each
         like = memory.states
         feeds = self.config.input_feeding == "output"
         return DecoderState(
@@ -350,7 +352,7 @@ class RecurrentDecoder(nn.Module):
             found = self._attend(query, memory, state, return_attention)
             x = torch.cat([x, found.outputs.to(x.dtype)], dim=-1)
         before = [part.transpose(0, 1) for part in state.states]  # (L, B, H)
-        y, ended = self.rnn(x, None, [part[: self.rnn.num_layers] for part in before])
+        y, ended = self.rnn(x, None, before if self.upper is None else [p[:1] for p in before])
         if self.upper is not None:
             found = self._attend(y, memory, state, return_attention)
             x = self._dropped(torch.cat([y, found.outputs.to(y.dtype)], dim=-1))

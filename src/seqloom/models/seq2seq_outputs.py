@@ -19,6 +19,7 @@ from seqloom.models.seq2seq_parts import DecoderOutput, Memory, known_ids
 from seqloom.nn.softmax import FullSoftmax, exact
 
 SMALLEST = 1e-12  # of a probability whose logarithm is taken in training
+NONE = -100  # the word that is wanted on padding
 
 
 class WordOutput(nn.Module):
@@ -66,10 +67,18 @@ class WordOutput(nn.Module):
         smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
         """The cross-entropy of the real words with softened targets, summed."""
-        layer = self.softmax
-        scores = exact(functional.linear(output.features[real], layer.weight, layer.bias))
+        features, wanted = output.features.flatten(0, 1), targets.masked_fill(~real, NONE).flatten()
+        if not features.is_cuda:  # to ask a card how many are real is to wait for it
+            features, wanted = features[real.flatten()], wanted[real.flatten()]
+        return self.wanted_loss(features, wanted, smoothing)
+
+    def wanted_loss(
+        self, features: Float[Tensor, "N D"], wanted: Int[Tensor, " N"], smoothing: float = 0.0
+    ) -> Float[Tensor, ""]:
+        """The same of rows of which some may want no word."""
+        scores = exact(functional.linear(features, self.softmax.weight, self.softmax.bias))
         return functional.cross_entropy(
-            scores, targets[real], label_smoothing=smoothing, reduction="sum"
+            scores, wanted, ignore_index=NONE, label_smoothing=smoothing, reduction="sum"
         )
 
 

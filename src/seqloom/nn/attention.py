@@ -22,9 +22,9 @@ def attention_weights(
     """The softmax of scores over the keys that may be seen; all 0 where there is none."""
     if mask is None:
         return scores.softmax(dim=-1)
-    # A row without a key is computed as if it saw all and then cleared: no 0 / 0, no NaN gradient.
-    any_key = mask.any(dim=-1, keepdim=True)
-    return scores.masked_fill(~mask & any_key, -torch.inf).softmax(dim=-1) * any_key
+    # Not minus infinity: a row without a key would be 0 / 0, and have NaN for its gradient.
+    least = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, least).softmax(dim=-1) * mask
 
 
 # -- many heads ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from seqloom.kernels.backends import BACKENDS, run_layer
 from seqloom.kernels.choice import choose
 from seqloom.kernels.expressions import in_order
 from seqloom.kernels.keys import key_of
-from seqloom.kernels.layer import CellShape, Direction, Kind, Ran, Settings, Weights
+from seqloom.kernels.layer import CellShape, Direction, Kind, Settings, Weights
 from seqloom.nn.cells import GRU, LSTM, Cell, Elman, ElmanRelu, cell_step, find_cell
 from seqloom.nn.masking import lengths_to_mask
 
@@ -233,7 +233,8 @@ class Recurrent(nn.Module):
         self, x: Tensor, lengths: Tensor | None, states: Sequence[Tensor] | None
     ) -> RecurrentOutput:
         T = x.shape[1]
-        begin = () if states is None else tuple(states)  # zeros are made where they are needed
+        # Zeros are made where they are needed.
+        begin = [state.unbind() for state in states or ()]  # (B, _) each
         ended: list[list[Tensor]] = [[] for _ in self.cell.states]
         for layer in range(self.num_layers):
             given, first = x, layer * len(self._directions)
@@ -243,9 +244,9 @@ class Recurrent(nn.Module):
             ]
             backend = choose(self.backend, self._kind, x, lengths, jobs)
             ran = run_layer(backend, self._kind, x, lengths, jobs)
-            for k, each in enumerate(ended):
-                each += [one.states[k] for one in ran]
-            x = self._merged(ran, layer)
+            for each, state in zip(ended, ran.states, strict=True):
+                each.append(state)
+            x = self._merged(ran.outputs, layer)
             if self.residual and given.shape == x.shape:
                 x = x + given
             if len(self.norms):
@@ -254,7 +255,9 @@ class Recurrent(nn.Module):
                     x = x * lengths_to_mask(lengths, T)[..., None]
             if layer + 1 < self.num_layers:
                 x = self._dropped(x)
-        return RecurrentOutput(x, tuple(_stacked(each) for each in ended))
+        return RecurrentOutput(
+            x, tuple(each[0] if len(each) == 1 else torch.cat(each) for each in ended)
+        )
 
     def step(
         self, x: Float[Tensor, "B D"], states: Sequence[Float[Tensor, "L B _"]] | None = None
@@ -304,13 +307,12 @@ class Recurrent(nn.Module):
             states,
         )
 
-    def _merged(self, ran: Sequence[Ran], layer: int) -> Tensor:
-        if len(ran) == 1:
-            return ran[0].outputs
-        forward, backward = (one.outputs for one in ran)
+    def _merged(self, outputs: Float[Tensor, "B T N R"], layer: int) -> Float[Tensor, "B T O"]:
+        if outputs.shape[2] == 1:
+            return outputs.squeeze(2)
         if self.merge == "concat":
-            both = ran[0].both
-            return torch.cat([forward, backward], dim=-1) if both is None else both
+            return outputs.flatten(2)
+        forward, backward = outputs.unbind(2)
         if self.merge == "product":
             return forward * backward
         if self.merge == "weighted":
@@ -358,7 +360,8 @@ class Recurrent(nn.Module):
                         f"got {low} to {high}"
                     )
         if states is not None:
-            expected = [tuple(s.shape) for s in self.initial_states(x.shape[0])]
+            rows = self.num_layers * len(self._directions)
+            expected = [(rows, x.shape[0], width) for width in self._widths]
             if [tuple(s.shape) for s in states] != expected:
                 raise ShapeError(
                     f"states must have shapes {expected} ({', '.join(self.cell.states)}), "
@@ -375,10 +378,6 @@ class Recurrent(nn.Module):
         """What `print` shows besides the submodules."""
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return f"{self.cell.__name__}, {sizes}, bidirectional={self.bidirectional}"
-
-
-def _stacked(parts: list[Tensor]) -> Tensor:
-    return parts[0][None] if len(parts) == 1 else torch.stack(parts)
 
 
 def _shapes(weights: dict[str, nn.Parameter]) -> str:
