@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,11 +88,24 @@ def start(plan: dict[str, str], logs: Path) -> list[Job]:
     return jobs
 
 
-def send(jobs: list[Job], what: signal.Signals) -> None:
-    """Send a signal to the commands that still run, and to what they started."""
+def send(jobs: list[Job], what: int) -> bool:
+    """Send a signal to the commands and all they started; say whether any of that still runs."""
+    found = False
     for job in jobs:
-        if job.process.poll() is None:
+        job.process.poll()
+        with suppress(ProcessLookupError):
             os.killpg(job.process.pid, what)
+            found = True
+    return found
+
+
+def end(jobs: list[Job]) -> None:
+    """Ask all to end, and kill what has not in time: a command's processes may outlive it."""
+    began = time.monotonic()
+    send(jobs, signal.SIGTERM)
+    while send(jobs, 0) and time.monotonic() - began < GRACE:
+        time.sleep(0.2)
+    send(jobs, signal.SIGKILL)
 
 
 def show(jobs: list[Job]) -> None:
@@ -110,11 +124,7 @@ def wait(jobs: list[Job], seconds: float | None, every: float) -> None:
     while any(job.process.poll() is None for job in jobs):
         now = time.monotonic()
         if seconds is not None and now - jobs[0].began > seconds:
-            send(jobs, signal.SIGTERM)
-            while any(job.process.poll() is None for job in jobs):
-                if time.monotonic() - now > GRACE:
-                    send(jobs, signal.SIGKILL)
-                time.sleep(0.2)
+            end(jobs)
             return
         if now - shown > every:
             shown = now
@@ -137,7 +147,7 @@ def main() -> None:
     try:
         wait(jobs, options.seconds, options.every)
     except KeyboardInterrupt:
-        send(jobs, signal.SIGTERM)
+        end(jobs)
     show(jobs)
     raise SystemExit(any(job.process.wait() for job in jobs))
 
