@@ -50,7 +50,7 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rnet-notes, no gate": ("squad-rnet-notes", ("model.gated=false",)),
     "bidaf + exact match": ("squad-bidaf", ("model.exact_match=true",)),
     "bidaf + ELMo": ("squad-bidaf", ("contextual=english-elmo",)),
-    "bidaf + other passages": ("squad-bidaf", ("other_passages=0.5",)),
+    "bidaf + other passages": ("english-reader", ()),
     "rnet-notes + exact match": ("squad-rnet-notes", ("model.exact_match=true",)),
     "rnet-paper": ("squad-rnet-paper", ()),
     "rnet, gated in parallel, pointer": (

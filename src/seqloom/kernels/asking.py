@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from seqloom.kernels.triton_products import power
 
 CHUNK = 64  # columns of the cell's input at a time
 WARPS = 8
+ALIGNED = 4  # numbers of 16 bytes
 WIDEST = 128  # units of a state, and words of a question, that a program can hold
 
 
@@ -70,8 +72,33 @@ def run_asking(given: Asked) -> tuple[Tensor, Tensor]:
 
     The shares have no gradient.
     """
-    states, shares = _Asking.apply(*given)  # type: ignore[no-untyped-call]
-    return states, shares
+    states, shares = _Asking.apply(*_widened(given))  # type: ignore[no-untyped-call]
+    return states[..., : given.own.shape[-1]], shares
+
+
+def _widened(x: Asked) -> Asked:
+    """With more units and wider words, of zeros, where rows would not begin at 16 bytes.
+
+    A unit whose weights are all 0 begins with 0 and stays there.
+    """
+    (H, D), pad = (x.own.shape[-1], x.keys.shape[-1]), functional.pad
+    h, d = -H % ALIGNED, -D % ALIGNED
+    if not h and not d:
+        return x
+
+    def both(halves: Tensor | None) -> Tensor | None:
+        return halves if halves is None else pad(halves.unflatten(-1, (2, D)), (0, d)).flatten(-2)
+
+    def gates(bias: Tensor) -> Tensor:
+        return pad(bias.view(3, H), (0, h)).flatten()
+
+    w_ih = pad(x.w_ih.view(3, H, 2, D), (0, d, 0, 0, 0, h)).flatten(2).flatten(0, 1)
+    w_hh = pad(x.w_hh.view(3, H, H), (0, h, 0, h)).flatten(0, 1)
+    return Asked(
+        pad(x.own, (0, h)), pad(x.others, (0, h)), pad(x.items, (0, d)), pad(x.keys, (0, d)),
+        both(x.given), both(x.asking), pad(x.w_state, (0, h, 0, h)), pad(x.w_out, (0, h)),
+        w_ih, gates(x.b_ih), w_hh, gates(x.b_hh), x.lengths, x.asked,
+    )  # fmt: skip
 
 
 class _Asking(torch.autograd.Function):

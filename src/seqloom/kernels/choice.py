@@ -83,10 +83,11 @@ def choose(
     """The backend itself if it was named, or the fastest one that can run this."""
     if backend != "auto":
         return backend
-    able = [name for name, one in BACKENDS.items() if not one.why_not(kind, x, directions)]
     own = "triton" if x.device.type == "cuda" else "cpu"
-    if "torch" not in able or own not in able:
-        found = next((n for n in (own, "torch", "reference") if n in able), own)  # which says why
+    able = [name for name in (own, "torch") if not BACKENDS[name].why_not(kind, x, directions)]
+    if len(able) < 2:
+        found = "reference" if not BACKENDS["reference"].why_not(kind, x, directions) else own
+        found = able[0] if able else found  # if none is able, the own one says why
         _say(kind, found, "the only fast one that has it")
         return found
     weights = directions[0].weights
