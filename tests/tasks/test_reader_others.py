@@ -16,7 +16,7 @@ from seqloom.errors import ConfigError
 from seqloom.models.reader_parts import SpanOutput
 from seqloom.tasks.reader_data import encode_training
 from seqloom.tasks.reader_objective import span_loss
-from seqloom.tasks.reader_others import OtherPassages, nearest_passages
+from seqloom.tasks.reader_others import OtherPassages, foreign_passages, nearest_passages
 from seqloom.tasks.reader_text import WordSplitter, read_all
 from seqloom.tasks.reader_training import articles
 from seqloom.tasks.reader_words import ReaderVocabulary
@@ -63,21 +63,21 @@ def test_the_loss_is_that_of_both_passages_side_by_side():
     assert scores.grad is not None and scores.grad[:, :5].isfinite().all()
 
 
-def test_another_passage_is_one_of_the_same_article():
+def test_another_passage_is_of_the_article_or_of_another_one():
     drawn = others()
     index = np.arange(5)
-    seen = set()
-    for number in range(40):
+    seen = []
+    for number in range(400):
         rows, which = drawn.draw(index, 0, number)
-        assert rows.tolist() == [0, 2, 3]  # the others have no second passage
-        for row, passage in zip(rows.tolist(), which.tolist(), strict=True):
-            assert passage != row and TITLES[passage] == TITLES[row]
-            seen.add((row, passage))
-    assert len(seen) == 6  # every other passage comes
-    same = [others(seed=seed).draw(index, 3, 8)[1].tolist() for seed in (0, 0, 1)]
-    assert same[0] == same[1] == drawn.draw(index, 3, 8)[1].tolist()
+        assert rows.tolist() == [0, 1, 2, 3, 4] and not (which == rows).any()
+        seen += zip(rows.tolist(), which.tolist(), strict=True)
+    assert len(set(seen)) == 20  # every other passage comes
+    same = [TITLES[passage] == TITLES[row] for row, passage in seen if TITLES[row] == "a"]
+    assert 0.45 < np.mean(same) < 0.55
+    again = [others(seed=seed).draw(index, 3, 8)[1].tolist() for seed in (0, 0, 1)]
+    assert again[0] == again[1] == drawn.draw(index, 3, 8)[1].tolist()
     counts = [len(others(0.3).draw(index, 0, number)[0]) for number in range(200)]
-    assert 0.2 < np.mean(counts) / 3 < 0.4
+    assert 0.2 < np.mean(counts) / 5 < 0.4
 
 
 def test_those_with_most_in_common_with_the_question_are_drawn_from():
@@ -93,17 +93,21 @@ def test_those_with_most_in_common_with_the_question_are_drawn_from():
     data = read_all(examples, splitter, "training")
     known = ReaderVocabulary.learn([*data.texts()], min_count=1, characters=False)
     encoded = encode_training(data, known, 400)[0]
-    near = nearest_passages(encoded, articles(data))
+    near = nearest_passages(encoded, np.zeros(11, np.int64))
     assert near.shape == (1, 8)
     assert sorted(near[0, :2].tolist()) == [0, 1]
     assert sorted(near[0, 2:].tolist()) == [2, 3, 4, 5, 6, 7]
+    assert (foreign_passages(encoded, np.zeros(11, np.int64)) == -1).all()
+    apart = np.array([1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0])  # one that says who is of another article
+    assert foreign_passages(encoded, apart)[0, 0] == 0
 
 
 def test_a_batch_has_questions_first_and_then_some_of_them_again():
-    drawn = others()
+    drawn = others(0.5)
     index = np.array([4, 2, 0])
-    batch = drawn.batch(index, 0, 0)
-    rows, which = drawn.draw(index, 0, 0)
+    number = next(n for n in range(99) if drawn.draw(index, 0, n)[0].tolist() == [1, 2])
+    batch = drawn.batch(index, 0, number)
+    rows, which = drawn.draw(index, 0, number)
     assert len(batch) == 3 and rows.tolist() == batch.values["asked_twice"].tolist() == [1, 2]
     assert batch.values["spans"].shape == (3, 2)
     words, passages, asked = batch.values["forms"], batch["passage"], batch["question"]

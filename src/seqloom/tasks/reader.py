@@ -68,9 +68,9 @@ class Reader(Estimator):
         max_windows: How many windows are read for a question: those that have most in common with
             it, by BM25.
         ranking: How much of that is added to the scores of a window's spans.
-        other_passages: The share of the training questions that are read with another passage of
-            the same article as well, one that has much in common with the question and not the
-            answer: for long documents.
+        other_passages: The share of the training questions that are read with another passage as
+            well, of the same article or of another, one that has much in common with the question
+            and not the answer: for long documents.
         consistency: Times how far apart the probabilities are that two passes with other units
             dropped give, added to the mean loss of the two (R-Drop, Liang et al. 2021); 0 for one
             pass.

@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from seqloom.data.batches import Batch
 from seqloom.tasks.reader_data import PassageQuestions
 
-CHOICES = 8  # passages of an article that one is drawn from
+CHOICES = 8  # passages that one is drawn from
+COMMON = 50  # a word that more than one of so many passages has leads to none of other articles
 
 
 class OtherPassages:
-    """Draws a second passage of the same article for some questions of a batch.
+    """Draws a second passage for some questions of a batch.
 
-    It is one of those that have most in common with the question, as the windows that are read of
-    a long document are. What is drawn depends on the seed, the epoch and the number of the batch
-    alone, so that a run that was stopped goes on with the same passages.
+    Half of them are of the same article, half of others; from passages of its own article alone a
+    reader never learns that one is about something else. It is one of those that have most in
+    common with the question, as the windows that are read of a long document are. What is drawn
+    depends on the seed, the epoch and the number of the batch alone, so that a run that was stopped
+    goes on with the same passages.
 
     Args:
         data: The training questions.
@@ -31,7 +34,10 @@ class OtherPassages:
         self, data: PassageQuestions, articles: Sequence[str], share: float, seed: int
     ) -> None:
         self.data, self.share, self.seed = data, share, seed
-        self.nearest = nearest_passages(data, articles)
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(articles))}
+        article = np.array([numbers[name] for name in articles])
+        self.near = nearest_passages(data, article)
+        self.far = foreign_passages(data, article)
 
     def draw(
         self, index: NDArray[np.int64], epoch: int, number: int
@@ -45,10 +51,13 @@ class OtherPassages:
         """
         chance = np.random.default_rng([self.seed, epoch, number])
         taken, drawn = chance.random(len(index)) < self.share, chance.random(len(index))
-        known = (self.nearest[index] >= 0).sum(axis=1)
+        near, far = self.near[index], self.far[index]
+        leaves = (chance.random(len(index)) < 0.5) & (far[:, 0] >= 0) | (near[:, 0] < 0)
+        choices = np.where(leaves[:, None], far, near)
+        known = (choices >= 0).sum(axis=1)
         rows = np.flatnonzero(taken & (known > 0))
         place = (drawn[rows] * known[rows]).astype(np.int64)
-        return rows, self.nearest[index[rows], place]
+        return rows, choices[rows, place]
 
     def batch(self, index: NDArray[np.int64], epoch: int, number: int) -> Batch:
         """Return questions with their passages, after them some with another one.
@@ -72,7 +81,7 @@ class OtherPassages:
         return Batch(index, both.sequences, {**both.values, **more})
 
 
-def nearest_passages(data: PassageQuestions, articles: Sequence[str]) -> NDArray[np.int64]:
+def nearest_passages(data: PassageQuestions, article: NDArray[np.int64]) -> NDArray[np.int64]:
     r"""Return the other passages of its article that have most in common with each question.
 
     $$\sum_{w \in q \cap p} r_w \ln\Big(1 + \frac{N - n_w + 0.5}{n_w + 0.5}\Big)$$
@@ -82,19 +91,17 @@ def nearest_passages(data: PassageQuestions, articles: Sequence[str]) -> NDArray
 
     Args:
         data: The training questions.
-        articles: The article of each passage.
+        article: The number of each passage's article.
 
     Returns:
         Numbers of passages (N, `CHOICES`), those with most in common first; -1 where there is none.
     """
     texts = data.texts
     found = np.full((len(data), CHOICES), -1, np.int64)
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(articles))}
-    article = np.array([numbers[name] for name in articles])
-    asked = article[data.which]
+    asked, count = article[data.which], int(article.max()) + 1
     by_article = np.argsort(asked, kind="stable")
-    edges = np.searchsorted(asked[by_article], np.arange(len(numbers) + 1))
-    for number in range(len(numbers)):
+    edges = np.searchsorted(asked[by_article], np.arange(count + 1))
+    for number in range(count):
         passages = np.flatnonzero(article == number)
         rows = by_article[edges[number] : edges[number + 1]]
         if len(passages) < 2 or not len(rows):
@@ -116,4 +123,46 @@ def nearest_passages(data: PassageQuestions, articles: Sequence[str]) -> NDArray
         scores[passages == data.which[rows, None]] = -np.inf
         order = np.argsort(-scores, axis=1, kind="stable")[:, : min(CHOICES, len(passages) - 1)]
         found[rows, : order.shape[1]] = passages[order]
+    return found
+
+
+def foreign_passages(data: PassageQuestions, article: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the passages of other articles that have most in common with each question.
+
+    By the sum of `nearest_passages` over all passages; of the roots that many passages have (more
+    than one of `COMMON`) none is looked up.
+
+    Args:
+        data: The training questions.
+        article: The number of each passage's article.
+
+    Returns:
+        Numbers of passages (N, `CHOICES`), those with most in common first; -1 where there is none.
+    """
+    texts, count = data.texts, len(article)
+    own = [np.unique(texts.roots[texts.passages[place]]) for place in range(count)]
+    roots = np.concatenate(own)
+    order = np.argsort(roots, kind="stable")
+    holders = np.repeat(np.arange(count), [len(each) for each in own])[order]
+    edges = np.searchsorted(roots[order], np.arange(int(texts.roots.max()) + 2))
+    having = np.diff(edges)
+    rare = np.log1p((count - having + 0.5) / (having + 0.5))
+    rare[having > max(CHOICES, count // COMMON)] = 0
+    found = np.full((len(data), CHOICES), -1, np.int64)
+    for row, (asked, passage) in enumerate(zip(data.asked, data.which, strict=True)):
+        words = texts.questions[int(asked)]
+        terms, places = np.unique(texts.roots[words], return_inverse=True)
+        worth = np.zeros(len(terms))
+        np.maximum.at(worth, places, texts.rarities[words])
+        worth *= rare[terms]
+        terms, worth = terms[worth > 0], worth[worth > 0]
+        if not len(terms):
+            continue
+        holding = np.concatenate([holders[edges[term] : edges[term + 1]] for term in terms])
+        seen, places = np.unique(holding, return_inverse=True)
+        scores = np.bincount(places, np.repeat(worth, having[terms]))
+        away = article[seen] != article[passage]
+        seen, scores = seen[away], scores[away]
+        best = seen[np.argsort(-scores, kind="stable")[:CHOICES]]
+        found[row, : len(best)] = best
     return found
