@@ -303,7 +303,7 @@ def steps(args: argparse.Namespace) -> None:
         ratios = np.array(times["torch"]) / np.array(times["auto"])
         print(
             f"{attention:10s} ours {ours:.2f} ms, torch's layers {theirs:.2f} ms, "
-            f"{theirs / ours:.2f}x ({ratios.min():.2f} to {ratios.max():.2f} in {len(ratios)} turns)"
+            f"{theirs / ours:.2f}x ({ratios.min():.2f} to {ratios.max():.2f} in {TURNS} turns)"
         )
 
 
