@@ -122,20 +122,6 @@ def test_states_at_the_ends_of_entities_are_read_too(kind):
     assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())
 
 
-def test_the_last_words_of_entities_are_read_too():
-    inner, rows = build("att-blstm"), sentences(3)
-    model = EntityStates(inner, (3, 5), words=True).double().eval()
-    without = EntityStates(inner, (3, 5)).double().eval()
-    without.output.weight = model.output.weight
-    whole, plain = model(*padded(rows)), without(*padded(rows))
-    for b, row in enumerate(rows):
-        last = torch.tensor([row[row.index(marker) - 1] for marker in (3, 5)])
-        more = model.word_output.weight @ inner.input.embedding(last).flatten()
-        assert_close(whole.scores[b], plain.scores[b] + more)
-    whole.scores.square().sum().backward()
-    assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())
-
-
 def test_without_a_vector_a_word_there_are_no_states_to_read():
     class Without(CNNClassifier):
         def forward(self, x, lengths=None):

@@ -199,9 +199,7 @@ def vectors() -> WordVectors:
     return WordVectors(words, drawn)
 
 
-@pytest.mark.parametrize(
-    "reads", [{}, {"position_size": 3, "entity_states": True, "entity_words": True}], ids=str
-)
+@pytest.mark.parametrize("reads", [{}, {"position_size": 3, "entity_states": True}], ids=str)
 def test_unseen_words_with_a_vector_change_nothing_else(vectors, reads):
     options = {"vectors": vectors, "training": FAST, **reads}
     more, less = (
@@ -363,7 +361,6 @@ def test_a_data_set_of_something_else_is_refused(shared_data):
         ({"valid_share": 1.0}, "valid_share must lie in .* got 1.0"),
         ({"position_size": -1}, "got -1 and 30"),
         ({"max_distance": 0}, "got 0 and 0"),
-        ({"entity_words": True}, "entity_words=True goes with entity_states=True"),
         ({"around": -1}, "around must be None or not below 0, got -1"),
         ({"around": "two"}, "around must be None or not below 0, got 'two'"),
         ({"around": 1.5}, "around must be None or not below 0, got 1.5"),

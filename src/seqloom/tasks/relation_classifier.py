@@ -81,8 +81,6 @@ class RelationClassifier(Estimator):
         position_size: Width of a position vector; 0 for none.
         max_distance: The longest distance told from shorter ones.
         entity_states: Whether the scores also read the states at the ends of the entities.
-        entity_words: Whether they also read the vectors of the last words of the entities (Zeng et
-            al. 2014); with `entity_states`.
         around: How many words before the first entity and after the second are read, besides those
             between them; all if None.
         other: The label that stands for no relation; it is not in the official score.
@@ -115,7 +113,6 @@ class RelationClassifier(Estimator):
         "position_size",
         "max_distance",
         "entity_states",
-        "entity_words",
         "around",
         "other",
         "valid_share",
@@ -130,7 +127,6 @@ class RelationClassifier(Estimator):
     position_size: int
     max_distance: int
     entity_states: bool
-    entity_words: bool
     around: int | None
     other: str
     valid_share: float
@@ -151,7 +147,6 @@ class RelationClassifier(Estimator):
         position_size: int = 0,
         max_distance: int = 30,
         entity_states: bool = False,
-        entity_words: bool = False,
         around: int | None = None,
         other: str = OTHER,
         valid_share: float = 0.1,
@@ -170,7 +165,6 @@ class RelationClassifier(Estimator):
             position_size=position_size,
             max_distance=max_distance,
             entity_states=entity_states,
-            entity_words=entity_words,
             around=around,
             other=other,
             valid_share=valid_share,
@@ -240,8 +234,6 @@ class RelationClassifier(Estimator):
                 "position_size must not be negative and max_distance positive, got "
                 f"{self.position_size} and {self.max_distance}"
             )
-        if self.entity_words and not self.entity_states:
-            raise ConfigError("entity_words=True goes with entity_states=True, got False")
         whole = isinstance(self.around, int) and not isinstance(self.around, bool)
         if self.around is not None and not (whole and self.around >= 0):
             raise ConfigError(f"around must be None or not below 0, got {self.around!r}")
@@ -281,9 +273,7 @@ class RelationClassifier(Estimator):
             )
         else:
             model = model_class(config)
-        if not self.entity_states:
-            return model
-        return EntityStates(model, MARKER_IDS[1::2], words=self.entity_words)
+        return EntityStates(model, MARKER_IDS[1::2]) if self.entity_states else model
 
     @property
     def vocabulary_(self) -> Vocabulary:
@@ -411,7 +401,6 @@ class RelationClassifier(Estimator):
                 "position_size": self.position_size,
                 "max_distance": self.max_distance,
                 "entity_states": self.entity_states,
-                "entity_words": self.entity_words,
                 "around": self.around,
                 "other": self.other,
             },
@@ -429,8 +418,8 @@ class RelationClassifier(Estimator):
         names = ("position_size", "max_distance", "other")
         text = from_dict(TextConfig, settings["text"])
         given = {name: settings[name] for name in names}
-        later = {"entity_states": False, "entity_words": False, "around": None}
-        given |= {name: settings.get(name, default) for name, default in later.items()}
+        given |= {"entity_states": settings.get("entity_states", False)}
+        given |= {"around": settings.get("around")}
         model = cls(stored.header.architecture, text=text, **given)
         model.pipeline_ = TextPipeline(text)
         context = stored_context(stored, MARKERS)

@@ -117,8 +117,6 @@ def learn_relations(
         "vocabulary": words.hash,
         "positions": [owner.position_size, owner.max_distance, owner.entity_states, owner.around],
     }
-    if owner.entity_words:
-        facts["entity_words"] = True
     if context is not None:
         facts["context"] = context.digest
     terms = WordSequences(words, None, context)
