@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from test_triton import interpreted
 from torch._subclasses import FakeTensorMode
 
+from interpreting import interpreted
 from seqloom.kernels import additive
 from seqloom.kernels.additive import takes
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from test_triton import interpreted
+
+from interpreting import interpreted
 
 CHECK = """
 import torch

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from interpreting import interpreted
 from made_up import MadeUp, Smooth
 from seqloom.errors import BackendError
 from seqloom.kernels.gpu_launch import plan_of, program_of
@@ -62,14 +60,6 @@ for name in {names!r}:
                 assert error < 1e-5, (name, options, whole, error)
     print(name, "ok")
 """
-
-
-def interpreted(code: str) -> subprocess.CompletedProcess[str]:
-    pytest.importorskip("triton", reason="triton is not installed here")
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize("names", [list(CASES)[i::4] for i in range(4)], ids=["1", "2", "3", "4"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +15,9 @@ from torch.nn import functional
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from seqloom.errors import BackendError
+from seqloom.kernels.gpu_graphs import LARGEST, Recording, Replayed, Work, take
 from seqloom.kernels.gpu_launch import (
+    OPTIONS,
     Given,
     Shape,
     TilesError,
@@ -33,7 +36,7 @@ from seqloom.kernels.gpu_layout import (
     weight_gradients,
     widened,
 )
-from seqloom.kernels.layer import Direction, Ran
+from seqloom.kernels.layer import Direction, Ran, Weights
 from seqloom.kernels.plan import Variant
 from seqloom.kernels.tiles import choose_tiles
 from seqloom.kernels.tracing import TracedCell
@@ -48,23 +51,59 @@ class Recurrence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, given: Given, x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:  # noqa: D102
-        try:
-            return _run_forward(ctx, given, x, tensors)
-        except TilesError:
-            return Recurrence.forward(ctx, given, x, *tensors)
+        save = any(ctx.needs_input_grad)
+        outputs, kept = run_forth(given, x, tensors, save=save)
+        if kept is not None:
+            ctx.facts = kept[:3]
+            ctx.save_for_backward(*kept.tensors)
+            ctx.set_materialize_grads(False)
+        return outputs
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:  # noqa: D102
-        try:
-            return _run_backward(ctx, gradients)
-        except TilesError:
-            return Recurrence.backward(ctx, *gradients)
+        given, shape, kinds = ctx.facts
+        kept = Kept(given, shape, kinds, ctx.saved_tensors)
+        return (None, *run_back(kept, gradients, needs_x=ctx.needs_input_grad[1]))
 
 
-def _run_forward(
-    ctx: Any, given: Given, x: Tensor, tensors: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
+class Kept(NamedTuple):
+    """What the way back needs.
+
+    Args:
+        given: What the run was given besides tensors with gradients.
+        shape: Of the run.
+        kinds: Shape and type of each tensor with a gradient.
+        tensors: What the way forth kept.
+    """
+
+    given: Given
+    shape: Shape
+    kinds: Sequence[tuple[torch.Size, torch.dtype]]
+    tensors: Sequence[Tensor | None]
+
+
+def run_forth(
+    given: Given, x: Tensor, tensors: Sequence[Tensor], *, save: bool
+) -> tuple[tuple[Tensor, ...], Kept | None]:
+    """Run a layer; the outputs and, with `save`, what the way back needs."""
+    try:
+        return _run_forth(given, x, tensors, save=save)
+    except TilesError:
+        return run_forth(given, x, tensors, save=save)
+
+
+def run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) -> list[Any]:
+    """The gradients of the input, if it is wanted, and of all tensors."""
+    try:
+        return _run_back(kept, gradients, needs_x=needs_x)
+    except TilesError:
+        return run_back(kept, gradients, needs_x=needs_x)
+
+
+def _run_forth(
+    given: Given, x: Tensor, tensors: Sequence[Tensor], *, save: bool
+) -> tuple[tuple[Tensor, ...], Kept | None]:
     wide = Wide(given, x, tensors)
     shape = wide.shape
     B, T, directions, H, R, *_ = shape
@@ -72,7 +111,6 @@ def _run_forward(
     launch = launch_of(given.cell, given.variant, shape, drive.dtype, drive.device, backward=False)
     plan = launch.plan
     runs = runs_of(plan)
-    save = any(ctx.needs_input_grad)
     front, steps = directions * B, B * T * directions
     seen = launch.awaited(given, front + steps, R, front=front)
     out = seen
@@ -99,24 +137,23 @@ def _run_forward(
          launch.counters(), flag_of(drive.device), *begin, *ends, *states],
         save=save, ended=True,
     )  # fmt: skip
+    kept = None
     if save:
-        ctx.given, ctx.shape, ctx.kinds = given, shape, [(t.shape, t.dtype) for t in tensors]
-        ctx.save_for_backward(
+        kept = Kept(given, shape, [(t.shape, t.dtype) for t in tensors], [
             x, drive if "x" in plan.kept and not plan.joined else None, wide.inner, wide.hidden,
             wide.projection, wide.vectors, wide.mask, wide.keep, wide.keep_r, out, seen, whole,
             saved, u, late, operand, *states,
-        )  # fmt: skip
-        ctx.set_materialize_grads(False)
+        ])  # fmt: skip
     outputs = cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3)
     found = [cut(ends[0], R - shape.real_r, 2)]
-    return (outputs, *found, *(cut(end, H - shape.real, 2) for end in ends[1:]))
+    return (outputs, *found, *(cut(end, H - shape.real, 2) for end in ends[1:])), kept
 
 
-def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
-    given: Given = ctx.given
-    shape: Shape = ctx.shape
-    x, drive, inner, hidden, projection, vectors, mask, *rest = ctx.saved_tensors
+def _run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) -> list[Any]:
+    given, shape, kinds, tensors = kept
+    x, drive, inner, hidden, projection, vectors, mask, *rest = tensors
     keep, keep_r, out, seen, whole, saved, u, late, operand, *states = rest
+    assert x is not None and inner is not None and out is not None and seen is not None
     B, T, directions, H, R, real, real_r = shape
     launch = launch_of(given.cell, given.variant, shape, out.dtype, out.device, backward=True)
     plan = launch.plan
@@ -169,9 +206,9 @@ def _run_backward(ctx: Any, gradients: Sequence[Tensor | None]) -> Any:
         if given.begun:
             found.append(cut(dbegin[0][d], more_r, 1))
             found += [cut(gradient[d], more, 1) for gradient in dbegin[1:]]
-    given_x = (flat @ inner).view_as(x) if ctx.needs_input_grad[1] else None
-    shaped = [one.reshape(shape) for one, (shape, _) in zip(found, ctx.kinds, strict=True)]
-    return (None, given_x, *as_wide(shaped, [dtype for _, dtype in ctx.kinds]))
+    given_x = (flat @ inner).view_as(x) if needs_x else None
+    shaped = [one.reshape(size) for one, (size, _) in zip(found, kinds, strict=True)]
+    return [given_x, *as_wide(shaped, [dtype for _, dtype in kinds])]
 
 
 @cache
@@ -273,21 +310,69 @@ def _run(
 ) -> Ran:
     first, count = directions[0], len(directions)
     settings, biased = first.settings, first.weights.bias_ih is not None
-    order, alive = (None, None) if lengths is None else _rows_of(lengths, x)
     full = x.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32
-    given = Given(
-        cell=cell, variant=variant_of(first), lengths=lengths, order=order, alive=alive,
-        clip=settings.clip or 0.0, precision="ieee" if full else "tf32", directions=count,
-        biased=biased, begun=bool(first.states),
-        masks=[d.settings.mask for d in directions if d.settings.mask is not None],
-        keep=[d.settings.keep for d in directions if d.settings.keep],
-    )  # fmt: skip
-    tensors: list[Tensor | None] = []
+    variant, begun, clip = variant_of(first), bool(first.states), settings.clip or 0.0
+    masks = [d.settings.mask for d in directions if d.settings.mask is not None]
+    keep = [d.settings.keep for d in directions if d.settings.keep]
+
+    def given_of(x: Tensor, lengths: Tensor | None) -> Given:
+        order, alive = (None, None) if lengths is None else _rows_of(lengths, x)
+        return Given(
+            cell=cell, variant=variant, lengths=lengths, order=order, alive=alive, clip=clip,
+            precision="ieee" if full else "tf32", directions=count, biased=biased, begun=begun,
+            masks=masks, keep=keep,
+        )  # fmt: skip
+
+    tensors: list[Tensor] = []
+    stay: list[bool] = []
     for each in directions:
-        weights = each.weights
-        tensors += [weights.weight_ih, weights.weight_hh]
-        tensors += [] if weights.projection is None else [weights.projection]
-        tensors += [weights.bias_ih, weights.bias_hh] if biased else []
-        tensors += [*weights.vectors, *each.states]
+        weights = [w for w in _weights_of(each.weights) if w is not None]
+        tensors += [*weights, *each.states]
+        stay += [True] * len(weights) + [False] * len(each.states)
+    if may_replay(x, tensors, stay) and not keep and not masks:
+        save = torch.is_grad_enabled() and any(each.requires_grad for each in (x, *tensors))
+        place = torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else 0
+        lengthy = None if lengths is None else lengths.dtype
+        fixed = [t.data_ptr() for t, stays in zip(tensors, stay, strict=True) if stays]
+        key = (
+            cell, variant, x.shape, x.dtype, x.device, place, lengthy, clip, full, count, biased,
+            begun, save, torch.is_inference_mode_enabled(), *fixed,
+        )  # fmt: skip
+
+        def forth(
+            x: Tensor, lengths: Tensor | None, tensors: Sequence[Tensor]
+        ) -> tuple[Sequence[Tensor], Any]:
+            return run_forth(given_of(x, lengths), x, tensors, save=save)
+
+        work = Work(forth, lambda kept, g, needs_x: run_back(kept, g, needs_x=needs_x), stay)
+        lease = take(key, tensors[1], x.device, lambda: Recording(work, x, lengths, tensors))
+        if lease is not None:
+            outputs, *ended = Replayed.apply(lease, x, lengths, *tensors)  # type: ignore[no-untyped-call]
+            return Ran(outputs, ended)
+    given = given_of(x, lengths)
     outputs, *ended = Recurrence.apply(given, x, *tensors)  # type: ignore[no-untyped-call]
     return Ran(outputs, ended)
+
+
+REPLAY = os.environ.get("SEQLOOM_REPLAY") == "1"
+"""Whether runs that come again in the same shape are recorded and replayed on a card."""
+
+
+def may_replay(x: Tensor, tensors: Sequence[Tensor], stay: Sequence[bool]) -> bool:
+    """Whether a run can be recorded: a small one, of weights that stay where they are."""
+    if not REPLAY or torch.compiler.is_compiling() or OPTIONS:
+        return False
+    if x.is_cuda and torch.cuda.is_current_stream_capturing():
+        return False
+    size = len(x) * x.shape[1] * tensors[1].shape[0]  # of the gates
+    return size <= LARGEST and all(
+        each.is_leaf for each, stays in zip(tensors, stay, strict=True) if stays
+    )
+
+
+def _weights_of(weights: Weights) -> list[Tensor | None]:
+    """In the order that `Wide` takes them."""
+    return [
+        weights.weight_ih, weights.weight_hh, weights.projection, weights.bias_ih, weights.bias_hh,
+        *weights.vectors,
+    ]  # fmt: skip
