@@ -7,6 +7,8 @@ loop in double precision on the same rounded numbers; what is given out next is 
 Times: microseconds a step, the median of several times of some calls in a row, and how many times
 as long torch's layer (cuDNN) takes of the same cell (of the nearest one where torch lacks it).
 Kernels are compiled beforehand by several processes; what a first use costs is measured by itself.
+With SEQLOOM_REPLAY=1 in the environment, runs are recorded and replayed, and that is what is
+checked and timed.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from made_up import MadeUp, Smooth  # noqa: E402
 from seqloom.errors import SeqloomError  # noqa: E402
+from seqloom.kernels import gpu_graphs  # noqa: E402
 from seqloom.kernels.gpu_launch import check_flags  # noqa: E402
 from seqloom.nn.cells import CELLS  # noqa: E402
 from seqloom.nn.recurrent import TORCH_NAMES, Recurrent  # noqa: E402
@@ -174,6 +177,7 @@ def not_a_number() -> str:
 
 def check_some(until: float) -> None:
     """What a process of `checks` does: a line of JSON for each point, errors or what failed."""
+    gpu_graphs.PLAIN = 0  # with SEQLOOM_REPLAY=1 the first run of a shape is replayed already
     for given in json.loads(os.environ["SEQLOOM_POINTS"]):
         if time.time() > until:
             break
