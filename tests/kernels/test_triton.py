@@ -223,3 +223,37 @@ def test_without_a_gpu_it_says_so(monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(BackendError, match=r"'triton' (runs on a GPU, got .*cpu|needs triton)"):
         Recurrent("lstm", 3, 4, backend="triton")(torch.zeros(1, 2, 3))
+
+
+def test_arrays_that_are_looked_at_begin_with_a_pattern_and_with_0_where_a_row_is_over():
+    """By hand: minus one in all bits, which no number is stored as, where there will be one."""
+    code = """
+import torch
+from seqloom.kernels import gpu
+from seqloom.kernels.gpu_launch import Given, Launch, Shape
+from seqloom.kernels.plan import Variant
+from seqloom.nn.cells import CELLS
+lengths = torch.tensor([2, 4, 1])
+B, T, directions, width = 3, 4, 2, 8
+cell = CELLS["lstm"].traced()
+for dtype in (torch.float32, torch.bfloat16):
+    shape = Shape(B, T, directions, width, width, width, width)
+    launch = Launch(cell, Variant(), shape, dtype, torch.device("cpu"), backward=False)
+    launch.awaits = True  # as with several programs, which an interpreter has not
+    order, alive = gpu._ordered(lengths, torch.zeros(B, T, 1, dtype=dtype))
+    assert order.tolist() == [1, 0, 2]
+    given = Given(cell, Variant(), lengths, order, alive, 0.0, "ieee", 2, True, False, [], [])
+    front = directions * B
+    bits = torch.int32 if dtype == torch.float32 else torch.int16
+    whole = launch.awaited(given, front + B * T * directions, width, front=front).view(bits)
+    assert whole.shape == (front + B * T * directions, width)
+    assert (whole[:front] == -1).all()
+    for found in (whole[front:], launch.awaited(given, B * T * directions, width).view(bits)):
+        found = found.view(B, T, directions, width)
+        for row, length in enumerate(lengths.tolist()):
+            assert (found[row, :length] == -1).all() and (found[row, length:] == 0).all()
+    assert (alive[:B] == -1).all()  # what is looked at is no part of what is kept
+print("ok")
+"""
+    done = interpreted(code)
+    assert done.stdout.strip() == "ok", done.stderr[-2000:]
