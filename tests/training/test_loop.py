@@ -227,6 +227,19 @@ def test_higher_may_be_better():
     assert (result.best_step, result.metrics) == (8, {"error": 3.0})
 
 
+def test_another_metric_than_the_objectives_own_has_its_own_direction():
+    class Judged(Points):
+        def evaluate(self, model):
+            error = super().evaluate(model)["error"]
+            return {"error": error, "accuracy": 9 - error, "naive_mae": error + 1}
+
+    for own, name, best in (("error", "accuracy", 8), ("accuracy", "naive_mae", 8)):
+        points = Judged(scores=[3.0, 1.0, 2.0])
+        points.metric, points.higher_is_better = own, own == "accuracy"
+        _, result = run(settings(epochs=3, metric=name), points)
+        assert (result.best_step, result.metrics["error"]) == (best, 1.0)
+
+
 def test_a_metric_that_is_no_number_is_never_the_best():
     _, result = run(settings(epochs=4), Points(scores=[math.nan, 3.0, math.nan, 2.0]))
     assert (result.best_step, result.metrics) == (16, {"error": 2.0})

@@ -126,7 +126,8 @@ class TrainConfig:
         average_from: Of "uniform", in epochs.
         average_patience: Of "triggered", in evaluations.
         evaluate_every: Updates between two evaluations; by default once an epoch.
-        metric: Which metric decides; by default the objective's own.
+        metric: Which metric decides; by default the objective's own. Of losses, errors and
+            perplexities less is better, of all others more.
         patience: Stop after so many evaluations without improvement, if given.
         save_every: Updates between two checkpoints besides those at evaluations, if given.
         log_every: Updates between two lines of `metrics.jsonl`.

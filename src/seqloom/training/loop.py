@@ -22,7 +22,7 @@ from seqloom.data.batches import Batch
 from seqloom.errors import ConfigError, DataError, StoppedError, TrainingError, one_of
 from seqloom.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from seqloom.training.config import TrainConfig
-from seqloom.training.objective import LossOutput, Objective
+from seqloom.training.objective import LossOutput, Objective, is_more_better
 from seqloom.training.report import (
     CURVE_FILE,
     Display,
@@ -293,11 +293,12 @@ class _Run:
         if name not in metrics:
             raise ConfigError(one_of("metric", name, metrics))
         now, before = metrics[name], state.best.get(name)
+        more = is_more_better(self.objective, name)
         improved = not math.isnan(now) and (
-            before is None or (now > before if self.objective.higher_is_better else now < before)
+            before is None or (now > before if more else now < before)
         )
         state.schedule.observe(improved=improved)
-        state.average.observe(-now if self.objective.higher_is_better else now)
+        state.average.observe(-now if more else now)
         state.stale = 0 if improved else state.stale + 1
         if not improved:
             return

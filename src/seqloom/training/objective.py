@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from seqloom.data.batches import Batch
 
+ERRORS = ("loss", "perplexity", "error", "mae", "mase", "width")
+"""Parts of the names of metrics of which less is better."""
+
 
 class LossOutput(NamedTuple):
     """A loss summed over items, and how many they are; so uneven batches average right.
@@ -29,7 +32,7 @@ class Objective(Protocol):
     """The name of the metric that decides which weights are best."""
 
     higher_is_better: bool
-    """Whether more of it is better."""
+    """Whether more of it is better; of other metrics their names say it (`is_more_better`)."""
 
     def num_batches(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -54,3 +57,17 @@ class Objective(Protocol):
     def restore(self, carried: Mapping[str, Tensor]) -> None:
         """Go on with what a checkpoint carried."""
         ...
+
+
+def is_more_better(objective: Objective, metric: str) -> bool:
+    """Whether more of a metric is better: of its own an objective knows, of others by the name.
+
+    Examples:
+        >>> class Perplexity:
+        ...     metric, higher_is_better = "perplexity", False
+        >>> [is_more_better(Perplexity(), name) for name in ("accuracy", "error_rate")]
+        [True, False]
+    """
+    if metric == objective.metric:
+        return objective.higher_is_better
+    return not any(part in metric for part in ERRORS)
