@@ -7,8 +7,8 @@ loop in double precision on the same rounded numbers; what is given out next is 
 Times: microseconds a step, the median of several times of some calls in a row, and how many times
 as long torch's layer (cuDNN) takes of the same cell (of the nearest one where torch lacks it).
 Kernels are compiled beforehand by several processes; what a first use costs is measured by itself.
-With SEQLOOM_REPLAY=1 in the environment, runs are recorded and replayed, and that is what is
-checked and timed.
+Runs are recorded and replayed, as they are in training, and checked so; with SEQLOOM_REPLAY=0 in
+the environment they are not.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def not_a_number() -> str:
 
 def check_some(until: float) -> None:
     """What a process of `checks` does: a line of JSON for each point, errors or what failed."""
-    gpu_graphs.PLAIN = 0  # with SEQLOOM_REPLAY=1 the first run of a shape is replayed already
+    gpu_graphs.PLAIN = 0  # the first run of a shape is replayed already
     for given in json.loads(os.environ["SEQLOOM_POINTS"]):
         if time.time() > until:
             break

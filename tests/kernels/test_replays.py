@@ -21,7 +21,7 @@ def check(cell, both, ragged, begun):
         lengths = torch.randint(1, 7, (3,)) if ragged else None
         states = [torch.randn(rows, 3, w).requires_grad_() for w in layer._widths] if begun else []
         found = []
-        for gpu.REPLAY in (True, False):
+        for gpu.REPLAYED in (("cpu",), ()):
             outputs, ended = layer(x, lengths, states or None)
             loss = outputs.square().sum() + ended[0].sum()
             wanted = [x, *layer.parameters(), *states]
@@ -31,11 +31,11 @@ def check(cell, both, ragged, begun):
             for weight in layer.parameters():
                 weight.add_(0.01)  # a recording reads weights where they are
     assert [len(shape.free) for shape in gpu_graphs._shapes.values()] == [1, 1]
-    gpu.REPLAY = True
+    gpu.REPLAYED = ("cpu",)
     with torch.no_grad():
         for _ in range(4):
             outputs = layer(x, lengths, states or None).outputs
-        gpu.REPLAY = False
+        gpu.REPLAYED = ()
         assert torch.equal(outputs, layer(x, lengths, states or None).outputs)
 
 check("lstm", True, True, False)
@@ -50,7 +50,7 @@ import torch
 from seqloom.errors import BackendError
 from seqloom.kernels import gpu, gpu_graphs
 from seqloom.nn.recurrent import Recurrent
-gpu.REPLAY = True
+gpu.REPLAYED = ("cpu",)
 layer = Recurrent("gru", 3, 4, backend="triton")
 draw = lambda: torch.randn(2, 5, 3)
 for _ in range(3):
@@ -100,7 +100,7 @@ NOT = """
 import torch
 from seqloom.kernels import gpu, gpu_graphs
 from seqloom.nn.recurrent import Recurrent
-gpu.REPLAY = True
+gpu.REPLAYED = ("cpu",)
 x = torch.randn(2, 5, 3)
 for options in ({"zoneout": 0.1}, {"state_dropout": 0.1}, {"weight_dropout": 0.1}):
     layer = Recurrent("lstm", 3, 4, backend="triton", **options)
@@ -112,7 +112,7 @@ gpu_graphs._bytes = lambda device: -1
 for _ in range(4):
     layer(x)
 (shape,) = gpu_graphs._shapes.values()
-assert not shape.free and not shape.bytes
+assert not shape.free and not shape.recordings
 print("ok")
 """
 

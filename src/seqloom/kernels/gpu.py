@@ -354,13 +354,13 @@ def _run(
     return Ran(outputs, ended)
 
 
-REPLAY = os.environ.get("SEQLOOM_REPLAY") == "1"
-"""Whether runs that come again in the same shape are recorded and replayed on a card."""
+REPLAYED = () if os.environ.get("SEQLOOM_REPLAY") == "0" else ("cuda",)
+"""The kinds of devices where runs that come again in the same shape are recorded and replayed."""
 
 
 def may_replay(x: Tensor, tensors: Sequence[Tensor], stay: Sequence[bool]) -> bool:
     """Whether a run can be recorded: a small one, of weights that stay where they are."""
-    if not REPLAY or torch.compiler.is_compiling() or OPTIONS:
+    if x.device.type not in REPLAYED or torch.compiler.is_compiling() or OPTIONS:
         return False
     if x.is_cuda and torch.cuda.is_current_stream_capturing():
         return False

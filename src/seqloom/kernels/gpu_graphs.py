@@ -102,7 +102,7 @@ class Recording:
         self, work: Work, x: Tensor, lengths: Tensor | None, tensors: Sequence[Tensor]
     ) -> None:
         self.work, self.lent = work, 0
-        before = _allocated(x.device)
+        before = _reserved(x.device)
         self.x, self.lengths = _like(x), None if lengths is None else _like(lengths)
         self.tensors = [
             each.detach() if stays else _like(each)
@@ -112,7 +112,7 @@ class Recording:
         self._fill(x, lengths, tensors)
         self._replay, self.outputs = record(self._forth, x.device)
         self._backs: dict[Any, Any] = {}
-        self.bytes = 2 * (_allocated(x.device) - before)  # the way back takes about as many
+        self.bytes = _reserved(x.device) - before
 
     def _forth(self) -> Sequence[Tensor]:
         outputs, self.kept = self.work.forth(self.x, self.lengths, self.tensors)
@@ -142,16 +142,18 @@ class Recording:
         given = [(a, b) for a, b in zip(places, gradients, strict=True) if b is not None]
         torch._foreach_copy_([a for a, _ in given], [b for _, b in given])
         if found is None:
+            before = _reserved(self.x.device)
             replay, results = record(
                 lambda: self.work.back(self.kept, places, needs_x), self.x.device
             )
             found = self._backs[key] = places, replay, results
+            self.bytes += _reserved(self.x.device) - before
         found[1]()
         return _copies(found[2])
 
 
-def _allocated(device: torch.device) -> int:
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+def _reserved(device: torch.device) -> int:
+    return torch.cuda.memory_reserved(device) if device.type == "cuda" else 0
 
 
 def _copies(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
@@ -190,7 +192,8 @@ class Shape:
     """What is known of runs of one shape."""
 
     def __init__(self) -> None:
-        self.runs, self.bytes = 0, 0
+        self.runs = 0
+        self.recordings: list[Recording] = []
         self.free: list[Recording] = []
 
 
@@ -215,11 +218,15 @@ def take(
     if shape.free:
         return Lease(key, shape.free.pop())
     shape.runs += 1
-    if shape.runs <= PLAIN or sum(each.bytes for each in _shapes.values()) > _bytes(device):
+    if shape.runs <= PLAIN or _taken() > _bytes(device):
         return None
-    found = make()
-    shape.bytes += found.bytes
-    return Lease(key, found)
+    shape.recordings.append(make())
+    return Lease(key, shape.recordings[-1])
+
+
+def _taken() -> int:
+    """How many bytes all recordings take."""
+    return sum(one.bytes for shape in _shapes.values() for one in shape.recordings)
 
 
 class Replayed(torch.autograd.Function):
