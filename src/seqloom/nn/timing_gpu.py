@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from seqloom.nn.timing import PEERS
 
 STEPS = 128
 GRID = [(batch, size) for size in (128, 256, 512, 1024) for batch in (16, 64, 256)]
-MOST = 4  # tiles tried for a shape
+MOST = 6  # tiles tried for a shape
 
 
 def microseconds(job: Callable[[], Any], steps: int, repeats: int = 5, calls: int = 3) -> float:
@@ -54,40 +54,85 @@ def _jobs(
     yield True, lambda: torch.autograd.grad(output(layer(x)), weights, grad)
 
 
-def tune_tiles(say: Callable[[str], None], dtype: torch.dtype) -> Iterator[dict[str, Any]]:
+class Point(NamedTuple):
+    """A shape whose tiles are looked for.
+
+    Args:
+        cell: The cell's name.
+        dtype: Its numbers; products of 32 bits are tf32.
+        batch: Rows.
+        size: Units.
+        directions: One or two.
+    """
+
+    cell: str
+    dtype: torch.dtype
+    batch: int
+    size: int
+    directions: int = 1
+
+
+def points() -> Iterator[Point]:
+    """The shapes that are measured."""
+    for batch, size in GRID:
+        for cell in ("lstm", "gru", "rnn"):
+            yield Point(cell, torch.bfloat16, batch, size)
+        for cell in ("lstm", "gru") if size > 128 else ():
+            yield Point(cell, torch.float32, batch, size)
+        if batch < 256:
+            yield Point("lstm", torch.bfloat16, batch, size, 2)
+
+
+def tune_tiles(
+    say: Callable[[str], None], shapes: Iterable[Point], steps: int = STEPS
+) -> Iterator[dict[str, Any]]:
     """The best tiles of some shapes, each tried among those that should be good."""
     processors = torch.cuda.get_device_properties(0).multi_processor_count
-    for cell in ("lstm", "gru", "rnn"):
-        plan = gpu.plan_of(CELLS[cell].traced(), Variant())
-        for batch, size in GRID:
-            layer = Recurrent(cell, size, size, backend="triton").to("cuda", dtype)
-            x = torch.randn(batch, STEPS, size, device="cuda", dtype=dtype)
-            forward, both = (job for _, job in _jobs(layer, x, lambda y: y.outputs))
-            for option, run in (("tiles", forward), ("back_tiles", both)):
-                shape = gpu.Shape(batch, STEPS, 1, size, size, size, size)
-                backward = option == "back_tiles"
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        for point in shapes:
+            cell, dtype, batch, size, directions = point
+            plan = gpu.plan_of(CELLS[cell].traced(), Variant())
+            layer = Recurrent(
+                cell, size, size, bidirectional=directions == 2, backend="triton"
+            ).to("cuda", dtype)  # fmt: skip
+            x = torch.randn(batch, steps, size, device="cuda", dtype=dtype)
+            jobs = _jobs(layer, x, lambda y: y.outputs)
+            wide = size + -size % (16 // dtype.itemsize)
+            shape = gpu.Shape(batch, steps, directions, wide, wide, size, size)
+            for (backward, run), option in zip(jobs, ("tiles", "back_tiles"), strict=True):
                 job = gpu.job_of(plan, shape, dtype.itemsize, backward=backward)
-                best = _best(job, processors, option, run)
-                if best is None:
+                found = _times(job, processors, option, run, steps)
+                if not found:
                     continue
-                say(f"{cell}, B={batch} H={size}, {option}: {best}")
+                took, best = min(found, key=lambda one: one[0])
+                say(
+                    f"{cell}, {dtype}, B={batch} H={size}, {directions} ways, {option}: "
+                    f"{took:.2f} us a step, {found[0][0]:.2f} as it was: {best}"
+                )
                 cut = [best.rows, best.units, best.warps, best.chunk, best.looks, best.parts]
                 yield {"job": list(astuple(job)), "tiles": cut}
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def _best(job: Job, processors: int, option: str, run: Callable[[], Any]) -> Tiles | None:
+def _times(
+    job: Job, processors: int, option: str, run: Callable[[], Any], steps: int
+) -> list[tuple[float, Tiles]]:
+    """Microseconds a step: with the tiles in use first, then with those that should be good."""
     able = sorted(candidates(job, processors), key=lambda tiles: cost(job, tiles))
     found = []
     for tiles in dict.fromkeys([choose_tiles(job, processors), *able[:MOST]]):
         gpu.OPTIONS[option] = tiles
         try:
-            found.append((microseconds(run, STEPS), tiles))
+            found.append((microseconds(run, steps), tiles))
         except Exception as error:
-            if type(error).__name__ != "OutOfResources":
+            if not any(name in f"{type(error).__name__} {error}" for name in gpu.REFUSALS):
                 raise
         finally:
             gpu.OPTIONS.clear()
-    return min(found, key=lambda one: one[0])[1] if found else None
+    return found
 
 
 def tune_ratios(say: Callable[[str], None]) -> dict[str, dict[str, float]]:
@@ -114,6 +159,6 @@ def tune_ratios(say: Callable[[str], None]) -> dict[str, dict[str, float]]:
 
 def tune_gpu(say: Callable[[str], None]) -> dict[str, Any]:
     """Measure the card: the parts `gpu` and `tiles` of the table of measurements."""
-    tiles = list(tune_tiles(say, torch.bfloat16))
+    tiles = list(tune_tiles(say, points()))
     when = f"{date.today()} on {torch.cuda.get_device_name()}"
     return {"tiles": tiles, "gpu": {"measured": when, "ratios": tune_ratios(say)}}
