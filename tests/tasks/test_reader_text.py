@@ -17,7 +17,7 @@ from seqloom.tasks.reader_data import (
     encode_training,
     encode_windows,
 )
-from seqloom.tasks.reader_spans import FoundSpans, merge_windows
+from seqloom.tasks.reader_spans import Candidate, FoundSpans, joined, merge_windows
 from seqloom.tasks.reader_text import WordSplitter, align, read_all
 from seqloom.tasks.reader_training import set_apart
 from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
@@ -156,3 +156,18 @@ def test_probabilities_of_windows_are_those_of_all_pairs() -> None:
     np.testing.assert_allclose([each.probability for each in merged], [chances[s] for s in best])
     more = merge_windows(data, found.favor(np.array([0.0, 50.0, 0.0])), np.arange(3), 5)
     assert {each.passage for each in more} == {1}
+
+
+def test_spans_that_say_the_same_are_one_answer() -> None:
+    words = ["the", "Rhine", ",", "Rome", "and", "the", "Rhine", "the"]
+    found = [
+        Candidate(0, 3, 3, 0.3),
+        Candidate(0, 1, 1, 0.2),
+        Candidate(0, 0, 1, 0.15),
+        Candidate(0, 5, 6, 0.1),
+        Candidate(0, 0, 0, 0.05),
+        Candidate(0, 7, 7, 0.04),
+    ]
+    said = joined(found, lambda one: " ".join(words[one.first : one.last + 1]), "squad")
+    assert [(each.first, each.last) for each in said] == [(1, 1), (3, 3), (0, 0)]
+    assert [round(each.probability, 6) for each in said] == [0.45, 0.3, 0.09]

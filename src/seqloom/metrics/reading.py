@@ -120,6 +120,20 @@ def _longest_run(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 RULES: dict[str, Callable[[str, str], AnswerScore]] = {"squad": squad_score, "cmrc": cmrc_score}
+_BARE: dict[str, Callable[[str], str]] = {"squad": normalize_answer, "cmrc": _cmrc_bare}
+
+
+def bare_answer(text: str, rules: Rules = "squad") -> str:
+    """Return an answer as rules compare it; two that are the same here match exactly.
+
+    One of which nothing is left, as "the" by SQuAD's rules, is returned as it is.
+
+    >>> bare_answer("The Tower!"), bare_answer("the")
+    ('tower', 'the')
+    """
+    if rules not in _BARE:
+        raise ConfigError(one_of("rules", rules, _BARE))
+    return _BARE[rules](text) or text
 
 
 def best_score(prediction: str, answers: Iterable[str], rules: Rules = "squad") -> AnswerScore:

@@ -17,7 +17,8 @@ class FoundAnswer:
             reader says that there is none.
         start: Where it begins in the passage, in characters.
         end: Where it ends.
-        probability: Of its beginning times of its end, among all words that were read.
+        probability: Of its beginning times of its end, among all words that were read, added up
+            over the spans that say the same by the reader's `rules`.
         passage: The place of the passage among those given.
     """
 

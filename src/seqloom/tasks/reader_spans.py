@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from seqloom.metrics.reading import Rules, bare_answer
 from seqloom.models.reader_parts import SpanOutput, best_spans
 from seqloom.tasks.reader_data import PassageQuestions, reader_input
 from seqloom.tasks.supervised_objective import parts_by_length
 
+SPANS = 10  # the fewest that are looked at for an answer
 PART = 1 << 13  # words of passages read at once on a processor
 DEVICE_PART = 1 << 15  # and on a card
 
@@ -108,3 +111,28 @@ def merge_windows(
         )
         seen.setdefault(key, float(np.exp(score - norm)))
     return [Candidate(*key, probability) for key, probability in seen.items()]
+
+
+def joined(
+    candidates: Iterable[Candidate], text_of: Callable[[Candidate], str], rules: Rules
+) -> list[Candidate]:
+    r"""Return different answers, the most probable first: spans that say the same are one answer.
+
+    $$p(a) = \sum_{(w, i, j) \text{ says } a} p(w, i, j)$$
+
+    "the Rhine" and "Rhine" are one, and so is a name that stands in a passage twice. The most
+    probable span of an answer stands for it.
+
+    Args:
+        candidates: The spans, the most probable first.
+        text_of: What one says.
+        rules: By which texts are the same.
+    """
+    found: dict[str, Candidate] = {}
+    for each in candidates:
+        key = bare_answer(text_of(each), rules)
+        first = found.get(key)
+        if first is not None:
+            each = first._replace(probability=first.probability + each.probability)  # noqa: PLW2901
+        found[key] = each
+    return sorted(found.values(), key=lambda each: -each.probability)

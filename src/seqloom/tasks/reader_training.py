@@ -22,7 +22,7 @@ from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.reader_data import encode_texts, encode_training, encode_windows
 from seqloom.tasks.reader_objective import ReadingObjective
 from seqloom.tasks.reader_others import OtherPassages
-from seqloom.tasks.reader_spans import find_spans
+from seqloom.tasks.reader_spans import SPANS, Candidate, find_spans, joined, merge_windows
 from seqloom.tasks.reader_text import ReadQuestions
 from seqloom.tasks.reader_words import ReaderVocabulary
 from seqloom.tasks.relation_words import begin_with, finish
@@ -107,12 +107,16 @@ class Checked:
 
     def predictions(self, model: nn.Module) -> dict[str, str]:
         """The best answer to each question, by its id."""
-        found = find_spans(model, self.encoded, self.owner.max_words)
+        found = find_spans(model, self.encoded, self.owner.max_words, SPANS)
         answers = {}
         for i, example in enumerate(self.data.examples):
             spans = self.data.passages[self.data.which[i]].spans
-            begin, end = spans[found.first[i, 0]][0], spans[found.last[i, 0]][1]
-            answers[example.id] = example.passage[begin:end]
+
+            def text_of(one: Candidate, text: str = example.passage, spans: Any = spans) -> str:
+                return text[spans[one.first][0] : spans[one.last][1]]
+
+            merged = merge_windows(self.encoded, found, np.array([i]), SPANS)
+            answers[example.id] = text_of(joined(merged, text_of, self.owner.rules)[0])
         return answers
 
     def measure(self, model: nn.Module) -> dict[str, float]:
