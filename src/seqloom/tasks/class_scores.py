@@ -16,8 +16,12 @@ Floats = NDArray[np.float64]
 
 
 def softmax_loss(scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-    r"""Return $-\sum_i w_{y_i} \ln p_{y_i}$, the cross-entropy; $p = \mathrm{softmax}(s)$."""
+    r"""Return $-\sum_i \sum_c w_c t_{ic} \ln p_{ic}$, the cross-entropy; $p = \mathrm{softmax}(s)$.
+
+    Labels are the numbers of classes, then $t_{ic} = 1$ for that one alone, or probabilities t.
+    """
     weights = None if weights is None else weights.to(scores)
+    labels = labels.to(scores.dtype) if labels.is_floating_point() else labels
     return functional.cross_entropy(scores, labels, weights, reduction="sum")
 
 
@@ -25,13 +29,13 @@ def logistic_loss(scores: Tensor, labels: Tensor, weights: Tensor | None = None)
     r"""Return $-\sum_i w_{y_i} \sum_c t_{ic} \ln \sigma(s_{ic}) + (1 - t_{ic}) \ln(1 - \sigma(s_{ic}))$.
 
     A single score a row is that of the second of two classes; else each class is told from all the
-    others.
+    others. Of labels that are probabilities t, $w_{y_i}$ is $\sum_c t_{ic} w_c$.
     """  # noqa: E501
-    if scores.shape[1] == 1:
-        targets = labels[:, None].to(scores.dtype)
-    else:
-        targets = functional.one_hot(labels, scores.shape[1]).to(scores.dtype)
-    rows = None if weights is None else weights.to(scores)[labels][:, None].expand_as(scores)
+    if not labels.is_floating_point():
+        labels = functional.one_hot(labels, max(2, scores.shape[1]))
+    labels = labels.to(scores.dtype)
+    targets = labels[:, 1:] if scores.shape[1] == 1 else labels
+    rows = None if weights is None else (labels @ weights.to(scores))[:, None].expand_as(scores)
     return functional.binary_cross_entropy_with_logits(scores, targets, rows, reduction="sum")
 
 

@@ -47,6 +47,7 @@ from seqloom.tasks.fitting import (
     fitting,
     origin,
 )
+from seqloom.tasks.label_shares import LabelShares
 from seqloom.tasks.labeled import Labeled, is_pair
 from seqloom.tasks.pretrained import VectorSource, put_vectors
 from seqloom.tasks.scikit import estimator_tags
@@ -230,7 +231,10 @@ class Classifier(Estimator):
         Args:
             X: A table of numbers (N, D); sequences of vectors (T, D); texts; `LabeledText`s; a
                 file, "NAME:SPLIT", or prepared data.
-            y: A label an example, or with `multilabel` a set of them, unless `X` brings them.
+            y: A label an example, or with `multilabel` a set of them, unless `X` brings them. A
+                label that is not certain is a table of labels and their probabilities,
+                `{"good": 0.8, "bad": 0.2}`: what annotators said, or another model (Hinton et al.
+                2015); where such an example validates, its most probable label counts.
             valid: What decides which weights of a network are best and when it stops, calibrates,
                 and measures the others: as `X` where that brings labels, else the pair (X, y).
             out: A directory for checkpoints and, at the end, the model.
@@ -294,7 +298,10 @@ class Classifier(Estimator):
         }
         if context is not None:
             facts["context"] = context.digest
-        weights = class_weights(self.class_weight, data.classes, data.train.targets)
+        multilabel = self.multilabel
+        weights = class_weights(
+            self.class_weight, data.classes, data.train.targets, multilabel=multilabel
+        )
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             model = load_model_class(self.architecture)(config)
@@ -303,7 +310,10 @@ class Classifier(Estimator):
             if context is not None:
                 context.attach(model)
             run = replace(run, facts=facts)
-            learned = learn_classes(model, self.arch, data.train, data.valid, run, weights=weights)
+            learned = learn_classes(
+                model, self.arch, data.train, data.valid, run, weights=weights,
+                multilabel=multilabel,
+            )  # fmt: skip
         if vectors is not None:
             release_rows(model.input.embedding)
         return model, learned
@@ -436,6 +446,8 @@ class Classifier(Estimator):
             data, y = data
         read = self._read(data, y, labeled=True)
         assert read.y is not None
+        if isinstance(read.y, LabelShares):
+            raise InputError("labels to measure by must be certain, got probabilities in y")
         return self.decision_.measure(self._scores_of(read), read.y)
 
     # -- weights ---------------------------------------------------------------------------------

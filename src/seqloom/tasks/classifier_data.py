@@ -14,6 +14,7 @@ from seqloom.tasks.classifier_multilabel import LabelSets, indicators, label_nam
 from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
 from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import hold_out
+from seqloom.tasks.label_shares import LabelShares
 from seqloom.tasks.labeled import Labeled, is_pair, read_examples
 from seqloom.tasks.labels import class_labels, numbered
 from seqloom.tasks.supervised_objective import Examples
@@ -118,6 +119,8 @@ class ExampleEncoder:
         targets = self.targets(given, classes, "training")
         if valid is None:
             train, checked = hold_out(Examples(features_like(given, terms), targets), share, seed)
+            if checked is not None and isinstance(given.y, LabelShares):
+                checked = checked._replace(targets=checked.targets.argmax(axis=1))
             return TrainingData(classes, columns, terms, given.pipeline, train, checked)
         own, width = given.pipeline, None
         if not given.is_text:
@@ -128,14 +131,17 @@ class ExampleEncoder:
             known = know_by_vector(terms.vocabulary, cast(list[list[str]], read.x), self.vectors)
             terms = terms.knowing(known)
         train = Examples(features_like(given, terms), targets)
-        checked = Examples(features_like(read, terms), self.targets(read, classes, "validation"))
+        right = self.targets(read, classes, "validation")
+        if isinstance(read.y, LabelShares):
+            right = right.argmax(axis=1)
+        checked = Examples(features_like(read, terms), right)
         return TrainingData(classes, columns, terms, own, train, checked)
 
     def _classes(self, given: Labeled) -> NDArray[Any]:
         if isinstance(given.y, LabelSets):
             return label_names(given.y)
         assert given.y is not None
-        return class_labels(given.y)
+        return class_labels(given.y.labels if isinstance(given.y, LabelShares) else given.y)
 
     def targets(self, given: Labeled, classes: NDArray[Any], what: str) -> NDArray[Any]:
         """Return labels as a model learns them."""
@@ -146,6 +152,8 @@ class ExampleEncoder:
                 )
             return indicators(given.y.sets, classes, what)
         assert given.y is not None
+        if isinstance(given.y, LabelShares):
+            return given.y.table(classes, what)
         return numbered(given.y, classes, what)
 
     def _terms(self, given: Labeled) -> Terms | None:

@@ -179,9 +179,12 @@ def check_data(owner: Classifier, data: TrainingData) -> None:
     """Refuse, before training, what the data makes impossible.
 
     Raises:
-        ConfigError: If there is nothing to calibrate or choose thresholds by.
+        ConfigError: If there is nothing to calibrate or choose thresholds by, or the architecture
+            takes no probabilities of labels.
         InputError: If a threshold is of a label that does not occur.
     """
+    if owner.arch == "perceptron" and data.train.targets.ndim > 1:
+        raise ConfigError("the perceptron learns from labels alone, got probabilities in y")
     tune = owner.multilabel and owner.threshold == "tune"
     if data.valid is None and (owner.calibrate or tune):
         raise ConfigError(

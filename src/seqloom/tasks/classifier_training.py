@@ -67,7 +67,7 @@ def check_perceptron(training: TrainConfig) -> None:
 
 
 def class_weights(
-    wanted: Any, classes: NDArray[Any], targets: NDArray[Any]
+    wanted: Any, classes: NDArray[Any], targets: NDArray[Any], *, multilabel: bool = False
 ) -> NDArray[np.float64] | None:
     r"""Return what a mistake on an example of each class weighs.
 
@@ -77,7 +77,9 @@ def class_weights(
     Args:
         wanted: None, "balanced", or a number a label; a label that is not named weighs 1.
         classes: The labels.
-        targets: The numbers of the training examples' classes (N,), or 1 and 0 a label (N, C).
+        targets: The numbers of the training examples' classes (N,), the probabilities of classes
+            or 1 and 0 a label (N, C).
+        multilabel: Whether it is the last.
 
     Raises:
         InputError: If a label is none of the classes.
@@ -92,9 +94,10 @@ def class_weights(
                     f"class_weight must name labels of the training data, got {label!r}"
                 )
         return np.array([float(wanted.get(label, 1.0)) for label in names])
-    if targets.ndim == 1:
-        counts = np.bincount(targets, minlength=len(classes))
-        return len(targets) / (len(classes) * np.maximum(counts, 1.0))
+    if not multilabel:
+        whole = targets.ndim == 1
+        counts = np.bincount(targets, minlength=len(classes)) if whole else targets.sum(axis=0)
+        return len(targets) / (len(classes) * np.where(counts > 0, counts, 1.0))
     counts = targets.sum(axis=0)
     return np.where(counts > 0, (len(targets) - counts) / np.maximum(counts, 1.0), 1.0)
 
@@ -129,6 +132,7 @@ def learn_classes(
     settings: RunSettings,
     *,
     weights: NDArray[np.float64] | None = None,
+    multilabel: bool = False,
 ) -> Learned:
     """Train a new model; it ends on the CPU, in plain coordinates.
 
@@ -139,10 +143,10 @@ def learn_classes(
         valid: The validation examples, if there are any.
         settings: Everything else.
         weights: Of the classes, (C,).
+        multilabel: Whether an example has a set of labels.
     """
     if isinstance(model, Perceptron):
         return _learn_from_mistakes(model, train, valid, settings.training)
-    multilabel = train.targets.ndim == 2
     before_epoch, features = None, train.features
     if isinstance(model, Linear):
         link: Any = "softmax" if arch == "softmax" else "sigmoid"

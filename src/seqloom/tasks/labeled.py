@@ -16,6 +16,7 @@ from seqloom.data.prepared import HEADER, PreparedData
 from seqloom.errors import DataError, InputError
 from seqloom.tasks.classifier_multilabel import LabelSets, as_label_sets
 from seqloom.tasks.classifier_sequences import as_sequences, is_sequence_list
+from seqloom.tasks.label_shares import LabelShares, as_label_shares, has_shares
 from seqloom.tasks.vectors import Floats, as_labels, as_vectors
 from seqloom.text import TextPipeline
 
@@ -28,12 +29,12 @@ class Labeled(NamedTuple):
 
     Args:
         x: Vectors (N, D), tokenized texts, or sequences of vectors.
-        y: Their labels, if they were asked for: one each, or sets of them.
+        y: Their labels, if they were asked for: one each, sets of them, or probabilities.
         pipeline: What the texts were read by.
     """
 
     x: Floats | Words | VectorLists
-    y: NDArray[Any] | LabelSets | None
+    y: NDArray[Any] | LabelSets | LabelShares | None
     pipeline: TextPipeline | None
 
     @property
@@ -71,10 +72,12 @@ def read_examples(
         _refuse_labels(y)
         return _from_prepared(x, multilabel=multilabel)
 
-    def labels_of(count: int) -> NDArray[Any] | LabelSets | None:
+    def labels_of(count: int) -> NDArray[Any] | LabelSets | LabelShares | None:
         if not labeled:
             return None
-        return as_label_sets(y, count) if multilabel else as_labels(y, count)
+        if multilabel:
+            return as_label_sets(y, count)
+        return as_label_shares(y, count) if has_shares(y) else as_labels(y, count)
 
     if sequences and is_sequence_list(x):
         lists = as_sequences(x, owner, width)

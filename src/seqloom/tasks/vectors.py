@@ -7,6 +7,7 @@ look for them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def require_targets(y: Any) -> None:
         raise InputError("requires y to be passed, but the target y is None; call fit(X, y)")
 
 
-def check_length(y: NDArray[Any], count: int) -> None:
+def check_length(y: Sized, count: int) -> None:
     """Refuse a y of another length than X."""
     if len(y) != count:
         raise InputError(
