@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from test_beam import STOP, Random, State, V, every_sequence
 
 from seqloom.decoding import Limits, beam_search, coverage, fused, greedy, sample
+from seqloom.decoding.beam import most_searches
 from seqloom.errors import ConfigError
 
 S = 3  # parts of the source in the tests of coverage
@@ -147,3 +148,14 @@ def test_bad_lengths_are_refused(lengths, message):
 def test_a_negative_weight_is_refused():
     with pytest.raises(ConfigError, match=r"must not be negative, got -0\.1"):
         fused(Random().step, Random().step, -0.1)
+
+
+def test_a_beam_wider_than_memory_is_refused():
+    def step(last, state):
+        return np.zeros((len(last), 4096)), state
+
+    rules = Limits(max_length=3)
+    with pytest.raises(ConfigError, match=r"at most 8,192 with 4,096 words .*, got 100,000"):
+        beam_search(step, (np.zeros((1, 1)),), [0], rules, beam=100_000)
+    assert most_searches(5, 8000) == 838
+    assert most_searches(100_000, 8000) == 1

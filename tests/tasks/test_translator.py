@@ -339,6 +339,13 @@ def test_the_command_line_translates(models, tmp_path):
     runner = CliRunner()
     found = runner.invoke(app, ["translate", str(place), str(lines)])
     assert found.stdout.splitlines() == TARGETS[:3]
+    lines.write_text(f"\n{SENTENCES[0]}\n  \n{SENTENCES[1]}\n\n")
+    found = runner.invoke(app, ["translate", str(place), str(lines)])
+    assert found.stdout.splitlines() == ["", TARGETS[0], "", TARGETS[1], ""]
+    found = runner.invoke(app, ["translate", str(place), str(lines), "--json"])
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [row["text"] for row in rows] == ["", TARGETS[0], "", TARGETS[1], ""]
+    lines.write_text("\n".join(SENTENCES[:3]))
     picture = tmp_path / "attention.png"
     options = ["--n-best", "2", "--json", "--attention", str(picture)]
     found = runner.invoke(app, ["translate", str(place), str(lines), *options])
@@ -346,3 +353,13 @@ def test_the_command_line_translates(models, tmp_path):
     assert [row["text"] for row in rows] == TARGETS[:3]
     assert all(len(row["others"]) == 1 for row in rows)
     assert picture.stat().st_size > 1000
+
+
+def test_the_command_line_says_how_many_lines_were_cut(tmp_path):
+    model = small("additive", max_source=2, training={"epochs": 1}).fit(PAIRS)
+    place = model.save(tmp_path / "model")
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a b\na b a b\n")
+    found = CliRunner().invoke(app, ["translate", str(place), str(lines)])
+    assert found.exit_code == 0
+    assert "1 of 2 lines were longer than the model reads" in found.stderr

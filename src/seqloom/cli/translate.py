@@ -41,12 +41,16 @@ def run(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the translation of each line; with --n-best, of --json, also the others."""
+    """Print the translation of each line, of an empty one an empty one.
+
+    With --n-best, --json prints the others as well.
+    """
     from seqloom import LanguageModel, Translator
     from seqloom.data.sources import read_lines
     from seqloom.errors import DataError
 
-    lines = [line for _, line in read_lines(data) if line.strip()]
+    given = [line for _, line in read_lines(data)]
+    lines = [line for line in given if line.strip()]
     if not lines:
         raise DataError("there must be a line to translate, got none", data)
     options: dict[str, Any] = {
@@ -62,11 +66,18 @@ def run(
     if language_model is not None:
         options |= {"language_model": LanguageModel.load(language_model), "lm_weight": lm_weight}
     found = Translator.load(model).translate(lines, **options)
-    for line, written in zip(lines, found, strict=True):
-        if as_json:
-            typer.echo(json.dumps({"source": line, **written.as_row()}, ensure_ascii=False))
+    written = iter(found)
+    for line in given:
+        if not line.strip():
+            typer.echo('{"source": "", "text": ""}' if as_json else "")
+        elif as_json:
+            row = {"source": line, **next(written).as_row()}
+            typer.echo(json.dumps(row, ensure_ascii=False))
         else:
-            typer.echo(written.text)
+            typer.echo(next(written).text)
+    cut = sum(each.cut for each in found)
+    if cut:
+        note(f"{cut} of {len(lines)} lines were longer than the model reads, and cut")
     if attention is not None:
         from seqloom.figures import heatmap, save
 

@@ -42,6 +42,9 @@ class Hypothesis:
     ended: bool
 
 
+CANDIDATES = 1 << 25  # continuations of all texts of a search in one step
+
+
 def length_norm(length: int, penalty: float) -> float:
     r"""What the log-probability of a sequence is divided by.
 
@@ -96,7 +99,8 @@ def beam_search(
     they are among the `beam` likeliest of all. A search ends when `beam` sequences have stopped,
     when none that is alive can still be better than the `n_best` found, or at its greatest length,
     where those alive count too. One call of `step` serves all sequences of all searches. A beam
-    wider than the vocabulary keeps what there is.
+    wider than the vocabulary keeps what there is, up to `CANDIDATES` continuations of a search in a
+    step.
 
     Args:
         step: The model.
@@ -113,6 +117,9 @@ def beam_search(
 
     Returns:
         By search, the sequences found, best first; fewer than `n_best` if there are no more.
+
+    Raises:
+        ConfigError: If a setting is none, or the beam is wider than memory should hold.
     """
     if beam < 1:
         raise ConfigError(f"beam must be at least 1, got {beam}")
@@ -131,6 +138,7 @@ def beam_search(
         if not len(alive.owners):
             break
         scores, state = step(last, state)
+        _check_width(beam, scores.shape[1])
         scores = limits.applied(
             scores,
             alive.ids,
@@ -149,6 +157,19 @@ def beam_search(
         rows, alive = rows[going], alive.part(going)
         state, last = reorder(state, rows), alive.ids[:, -1]
     return found.ranked()
+
+
+def most_searches(beam: int, ids: int) -> int:
+    """How many searches of a beam over so many ids memory should hold at once; at least 1."""
+    return max(1, CANDIDATES // (beam * ids))
+
+
+def _check_width(beam: int, ids: int) -> None:
+    if beam * ids > CANDIDATES:
+        raise ConfigError(
+            f"beam must be at most {CANDIDATES // ids:,} with {ids:,} words to choose from, got "
+            f"{beam:,}"
+        )
 
 
 class _Sequences(NamedTuple):

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from seqloom.data.ragged import Ragged
 from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, fused, reorder, sample
+from seqloom.decoding.beam import most_searches
 from seqloom.decoding.steps import Numbers
 from seqloom.errors import ConfigError
 from seqloom.nn.context import WordsInContext
@@ -97,7 +98,8 @@ def write_texts(
             "one without"
         )
     found: dict[int, Written] = {}
-    for places in _parts([len(read.items) for read in reads], search.batch_size):
+    at_once = min(search.batch_size, most_searches(search.beam, len(text.target_vocabulary)))
+    for places in _parts([len(read.items) for read in reads], at_once):
         inside = [reads[place] for place in places]
         job = _Job(model, text, search, inside, encode_sources(model, text, inside), places)
         found |= dict(zip(places, _finish(job, _decode(job)), strict=True))
