@@ -132,6 +132,7 @@ def main() -> None:
         found = {
             "seed": seed,
             "valid": model.metrics_["valid_accuracy"],
+            "valid_loss": model.metrics_["valid_loss"],
             "updates": model.provenance_["updates"],
             "seconds": round(time.perf_counter() - began),
         }

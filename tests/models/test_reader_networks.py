@@ -108,6 +108,20 @@ def test_every_parameter_gets_a_gradient_and_seeds_decide(
     assert not torch.equal(dropping.train()(x).end, dropping(x).end)
 
 
+@pytest.mark.parametrize(("arch", "options"), CASES, ids=IDS)
+def test_variational_dropout_drops_coordinates_of_a_whole_text(
+    arch: str, options: dict[str, Any]
+) -> None:
+    x = some_input()
+    model = reader(arch, options, dropout=0.5, variational=True).train()
+    assert isinstance(model.input, nn.Module)
+    passage, _ = model.input(x)
+    width = model.config.word_size  # type: ignore[union-attr]
+    gone = passage[:, :, :width] == 0
+    assert gone.any() and torch.equal(gone, gone[:, :1].expand_as(gone))
+    assert torch.equal(model.eval()(x).end, reader(arch, options)(x).end)
+
+
 @pytest.mark.parametrize(("arch", "options"), [CASES[0], CASES[3]], ids=["bidaf", "rnet-paper"])
 def test_gradients_match_finite_differences(arch: str, options: dict[str, Any]) -> None:
     tiny = {

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seqloom.errors import ConfigError
 from seqloom.models.reader_parts import (
@@ -20,6 +19,7 @@ from seqloom.models.reader_parts import (
     span_output,
 )
 from seqloom.nn.attention import attention_weights, whole
+from seqloom.nn.dropping import dropped
 from seqloom.nn.recurrent import Recurrent
 
 
@@ -147,6 +147,7 @@ class BiDAF(nn.Module):
             H,
             num_layers=config.num_layers,
             dropout=config.dropout,
+            variational=config.variational,
             **options,  # type: ignore[arg-type]
         )
         self.ending = Recurrent("lstm", 2 * H, H, **options)  # type: ignore[arg-type]
@@ -167,4 +168,5 @@ class BiDAF(nn.Module):
         return span_output(start, end, real, attention)
 
     def _dropped(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.config.dropout, self.training)
+        config = self.config
+        return dropped(x, config.dropout, training=self.training, variational=config.variational)

@@ -16,6 +16,7 @@ from seqloom.models.sentence_encoder import BY_TASK, INIT_RANGE
 from seqloom.nn.attention import whole
 from seqloom.nn.characters import CharacterCNN, CharacterRNN, SpellingSizes
 from seqloom.nn.context import ContextMix, ContextOptions, context_size
+from seqloom.nn.dropping import dropped
 from seqloom.nn.highway import Highway
 from seqloom.nn.masking import lengths_to_mask
 
@@ -82,6 +83,7 @@ class ReaderOptions(SpellingSizes):
         exact_match: Whether words that occur in both passage and question are marked.
         hidden_size: Width of the states of recurrent layers, in each direction.
         dropout: Share of the coordinates of each layer's input dropped.
+        variational: Whether those of the input and of states are dropped at all words alike.
         backend: What runs the recurrences; "auto" chooses.
         context: What is read of words in context, if anything; the task's `contextual` decides.
     """
@@ -107,6 +109,7 @@ class ReaderOptions(SpellingSizes):
     exact_match: bool = False
     hidden_size: int = 100
     dropout: float = 0.2
+    variational: bool = False
     backend: str = "auto"
     context: ContextOptions | None = field(default=None, metadata=BY_TASK)
 
@@ -170,7 +173,7 @@ class ReaderWords(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(config.vocab_size, config.embed_size)
         nn.init.uniform_(self.embedding.weight, -INIT_RANGE, INIT_RANGE)
-        self.dropout = config.dropout
+        self.dropout, self.variational = config.dropout, config.variational
         self.characters: CharacterCNN | CharacterRNN | None = None
         if config.reads_characters:
             sizes = (config.char_vocab_size, config.char_embed_size)
@@ -216,7 +219,7 @@ class ReaderWords(nn.Module):
     ) -> Tensor:
         """What is known of each word, coordinates dropped, its mark and a mix of its context."""
         own = functional.embedding(places, known)  # (B, T, D)
-        parts = [functional.dropout(own, self.dropout, self.training)]
+        parts = [dropped(own, self.dropout, training=self.training, variational=self.variational)]
         if marks is not None:
             parts.append(marks[..., None].to(own.dtype))
         if self.context is not None:

@@ -16,6 +16,7 @@ from torch.nn import functional
 from seqloom.errors import ConfigError
 from seqloom.models.inputs import check_lm_input
 from seqloom.models.outputs import LMOutput, OutputOptions
+from seqloom.nn.dropping import dropped
 from seqloom.nn.masking import are_whole
 from seqloom.nn.recurrent import Recurrent
 
@@ -245,6 +246,4 @@ class RecurrentLM(nn.Module):
         self, x: Float[Tensor, "B T D"], share: float | None = None
     ) -> Float[Tensor, "B T D"]:
         share = self.config.dropout if share is None else share
-        if self.config.variational:
-            return x * functional.dropout(x.new_ones(len(x), 1, x.shape[2]), share, self.training)
-        return functional.dropout(x, share, self.training)
+        return dropped(x, share, training=self.training, variational=self.config.variational)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seqloom.errors import ConfigError, one_of
 from seqloom.models.reader_parts import (
@@ -20,6 +19,7 @@ from seqloom.models.reader_parts import (
     masks_of,
     span_output,
 )
+from seqloom.nn.dropping import dropped
 from seqloom.nn.matching import GatedMatch, RecurrentMatch, SpanPointer
 from seqloom.nn.recurrent import Recurrent
 from seqloom.nn.scores import SCORES
@@ -142,6 +142,7 @@ class RNet(nn.Module):
             num_layers=num_layers,
             bidirectional=True,
             dropout=self.config.dropout,
+            variational=self.config.variational,
             backend=self.config.backend,
         )
 
@@ -192,4 +193,5 @@ class RNet(nn.Module):
         return v, attention
 
     def _dropped(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.config.dropout, self.training)
+        config = self.config
+        return dropped(x, config.dropout, training=self.training, variational=config.variational)

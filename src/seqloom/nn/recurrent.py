@@ -18,6 +18,7 @@ from seqloom.kernels.expressions import in_order
 from seqloom.kernels.keys import key_of
 from seqloom.kernels.layer import CellShape, Direction, Kind, Settings, Weights
 from seqloom.nn.cells import GRU, LSTM, Cell, Elman, ElmanRelu, cell_step, find_cell
+from seqloom.nn.dropping import dropped
 from seqloom.nn.masking import lengths_to_mask
 
 Merge = Literal["concat", "sum", "mean", "product", "weighted"]
@@ -321,10 +322,7 @@ class Recurrent(nn.Module):
         return (forward + backward) / (2 if self.merge == "mean" else 1)
 
     def _dropped(self, x: Float[Tensor, "B T O"]) -> Float[Tensor, "B T O"]:
-        if self.variational:
-            ones = x.new_ones(x.shape[0], 1, x.shape[2])
-            return x * functional.dropout(ones, self.dropout, self.training)
-        return functional.dropout(x, self.dropout, self.training)
+        return dropped(x, self.dropout, training=self.training, variational=self.variational)
 
     def _check_input(
         self, x: Tensor, lengths: Tensor | None, states: Sequence[Tensor] | None
