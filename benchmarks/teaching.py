@@ -30,18 +30,19 @@ from seqloom.tasks.recipe import load_recipe
 from seqloom.text import TextConfig, TextPipeline
 from seqloom.text.sentences import split_sentences
 
-TEACHERS = (("blstm", 0), ("blstm", 1), ("joint-attention", 0))
+TEACHERS = ("blstm:0", "blstm:1", "joint-attention:0")  # with their seeds
 SHORTEST, LONGEST = 4, 30  # words of a sentence
 PENN = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-"}
 
 
-def teacher(arch: str, seed: int, out: Path, device: str) -> Classifier:
+def teacher(name: str, out: Path, device: str) -> Classifier:
     """A model of SST's phrases, trained here unless it was."""
+    arch, _, seed = name.partition(":")
     place = out / f"{arch}-{seed}"
     if (place / "seqloom.json").exists():
         return Classifier.load(place)
     plan = load_recipe(f"sst-{arch}", [])
-    model = plan.estimator(seed=seed, device=device)
+    model = plan.estimator(seed=int(seed), device=device)
     model.fit(plan.data.train, valid=plan.data.valid, out=place)
     return model
 
@@ -91,7 +92,7 @@ def shares(odds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def examples(args: argparse.Namespace, train: str) -> tuple[list[str], list[dict[str, float]]]:
     """Phrases and sentences with the probabilities of their labels."""
-    teachers = [teacher(arch, seed, args.out, args.device) for arch, seed in TEACHERS]
+    teachers = [teacher(name, args.out, args.device) for name in args.teachers]
     phrases = [each for each in read_input(train, "labeled") if isinstance(each, LabeledText)]
     texts = [each.text for each in phrases]
     said = shares(log_odds(teachers, texts))
@@ -113,6 +114,7 @@ def main() -> None:
     """Teach and measure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="for teachers and results")
+    parser.add_argument("--teachers", nargs="+", default=TEACHERS, help="as blstm:0")
     parser.add_argument("--sentences", type=int, default=240_000, help="of reviews, at most")
     parser.add_argument("--share", type=float, default=0.5, help="of the teachers in a phrase's")
     parser.add_argument("--prior", type=float, default=1.0, help="log-odds of a review's label")

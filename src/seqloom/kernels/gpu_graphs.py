@@ -119,12 +119,11 @@ class Recording:
         return outputs
 
     def _fill(self, x: Tensor, lengths: Tensor | None, tensors: Sequence[Tensor]) -> None:
-        self.x.copy_(x)
+        given = zip(self.tensors, tensors, self.work.weights, strict=True)
+        pairs = [(self.x, x), *((place, one) for place, one, stays in given if not stays)]
         if self.lengths is not None and lengths is not None:
-            self.lengths.copy_(lengths)
-        for place, one, stays in zip(self.tensors, tensors, self.work.weights, strict=True):
-            if not stays:
-                place.copy_(one)
+            pairs.append((self.lengths, lengths))
+        copy_together([place for place, _ in pairs], [one for _, one in pairs])
 
     def forth(
         self, x: Tensor, lengths: Tensor | None, tensors: Sequence[Tensor]
