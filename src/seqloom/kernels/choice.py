@@ -86,8 +86,8 @@ def choose(
     own = "triton" if x.device.type == "cuda" else "cpu"
     able = [name for name in (own, "torch") if not BACKENDS[name].why_not(kind, x, directions)]
     if len(able) < 2:
-        found = "reference" if not BACKENDS["reference"].why_not(kind, x, directions) else own
-        found = able[0] if able else found  # if none is able, the own one says why
+        loops = not BACKENDS["reference"].why_not(kind, x, directions)
+        found = able[0] if able else "reference" if loops else own  # which says why it cannot
         _say(kind, found, "the only fast one that has it")
         return found
     weights = directions[0].weights
