@@ -6,9 +6,9 @@
 A teacher is trained by its recipe, unless it lies in `--out` already; several are averaged. A
 phrase of SST has half of its label and half of what the teacher says; a sentence of a review what
 the teacher says, with the odds of its review's label multiplied by e: a sentence of a good review
-is more likely to praise (Hinton et al. 2015; Tang et al. 2019). The student is the CNN of its recipe, with
-one pass in place of two, and runs twice through all of it; students lie in `--out` too. Validation
-is printed; the test set is read with `--test` alone.
+is more likely to praise (Hinton et al. 2015; Tang et al. 2019). The student is the CNN of its
+recipe, with one pass in place of two, and runs twice through all of it; students lie in `--out`
+too. Validation is printed; the test set is read with `--test` alone.
 """
 
 from __future__ import annotations
