@@ -107,7 +107,7 @@ def _run_forth(
     wide = Wide(given, x, tensors)
     shape = wide.shape
     B, T, directions, H, R, *_ = shape
-    drive = functional.linear(x, wide.inner, wide.bias)
+    drive = functional.linear(wide.x, wide.inner, wide.bias)
     launch = launch_of(given.cell, given.variant, shape, drive.dtype, drive.device, backward=False)
     plan = launch.plan
     runs = runs_of(plan)
@@ -140,9 +140,9 @@ def _run_forth(
     kept = None
     if save:
         kept = Kept(given, shape, [(t.shape, t.dtype) for t in tensors], [
-            x, drive if "x" in plan.kept and not plan.joined else None, wide.inner, wide.hidden,
-            wide.projection, wide.vectors, wide.mask, wide.keep, wide.keep_r, out, seen, whole,
-            saved, u, late, operand, *states,
+            wide.x, drive if "x" in plan.kept and not plan.joined else None, wide.inner,
+            wide.hidden, wide.projection, wide.vectors, wide.mask, wide.keep, wide.keep_r, out,
+            seen, whole, saved, u, late, operand, *states,
         ])  # fmt: skip
     outputs = cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3)
     found = [cut(ends[0], R - shape.real_r, 2)]
@@ -158,6 +158,7 @@ def _run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) 
     launch = launch_of(given.cell, given.variant, shape, out.dtype, out.device, backward=True)
     plan = launch.plan
     G, steps, more, more_r = len(plan.cell.gates), B * T * directions, H - real, R - real_r
+    more_x = x.shape[-1] - kinds[0][0][-1]  # the first is a matrix of the input
     first, *ended = gradients
     widths = [R] + [H] * (len(plan.cell.states) - 1)
     dout = widened(x.new_zeros(B, T, directions, real_r) if first is None else first, more_r)
@@ -194,7 +195,8 @@ def _run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) 
     dbias = flat.sum(0).view(directions, G, H) if given.biased else None
     found: list[Tensor] = []
     for d in range(directions):
-        found += [cut(dinner[d], more, 1), cut(cut(dhidden[d], more, 1), more_r, 2)]
+        found.append(cut(cut(dinner[d], more, 1), more_x, 2))
+        found.append(cut(cut(dhidden[d], more, 1), more_r, 2))
         if dr is not None and whole is not None:
             one, other = (a.view(B * T, directions, -1)[:, d] for a in (dr, whole))
             found.append(cut(cut(one.t() @ other, more_r, 0), more, 1))
@@ -206,7 +208,7 @@ def _run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) 
         if given.begun:
             found.append(cut(dbegin[0][d], more_r, 1))
             found += [cut(gradient[d], more, 1) for gradient in dbegin[1:]]
-    given_x = (flat @ inner).view_as(x) if needs_x else None
+    given_x = cut((flat @ inner).view_as(x), more_x, 2) if needs_x else None
     shaped = [one.reshape(size) for one, (size, _) in zip(found, kinds, strict=True)]
     return [given_x, *as_wide(shaped, [dtype for _, dtype in kinds])]
 

@@ -74,6 +74,8 @@ class Wide:
         H, wide_r = real + -real % unit, R + -R % unit
         self.shape = Shape(len(x), x.shape[1], given.directions, H, wide_r, real=real, real_r=R)
         each = [list(tensors[i : i + given.each]) for i in range(0, len(tensors), given.each)]
+        more = -x.shape[-1] % unit  # rows of products begin at multiples of 16 bytes
+        self.x = functional.pad(x, (0, more)) if more else x
         copies = _Copies(x.dtype)
 
         def gates(width: int) -> Tensor:
@@ -81,7 +83,8 @@ class Wide:
             own = [one.pop(0).view(G, real, -1) for one in each]
             return copies.joined(own, G, H, width)
 
-        self.inner = gates(x.shape[-1]).view(-1, x.shape[-1])
+        width = self.x.shape[-1]
+        self.inner = gates(width).view(-1, width)
         self.hidden = gates(wide_r)
         self.projection = self.bias = self.late_bias = self.vectors = None
         self.mask = self.keep = self.keep_r = None
