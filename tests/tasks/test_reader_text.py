@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from seqloom.tasks.reader_data import (
     encode_training,
     encode_windows,
 )
-from seqloom.tasks.reader_spans import Candidate, FoundSpans, joined, merge_windows
+from seqloom.tasks.reader_results import FoundAnswer
+from seqloom.tasks.reader_spans import Candidate, FoundSpans, as_answer, joined, merge_windows
 from seqloom.tasks.reader_text import WordSplitter, align, read_all
 from seqloom.tasks.reader_training import set_apart
 from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
@@ -159,7 +161,8 @@ def test_probabilities_of_windows_are_those_of_all_pairs() -> None:
 
 
 def test_spans_that_say_the_same_are_one_answer() -> None:
-    words = ["the", "Rhine", ",", "Rome", "and", "the", "Rhine", "the"]
+    text = "the Rhine , Rome and the Rhine the"
+    spans = [(m.start(), m.end()) for m in re.finditer(r"\S+", text)]
     found = [
         Candidate(0, 3, 3, 0.3),
         Candidate(0, 1, 1, 0.2),
@@ -168,6 +171,8 @@ def test_spans_that_say_the_same_are_one_answer() -> None:
         Candidate(0, 0, 0, 0.05),
         Candidate(0, 7, 7, 0.04),
     ]
-    said = joined(found, lambda one: " ".join(words[one.first : one.last + 1]), "squad")
-    assert [(each.first, each.last) for each in said] == [(1, 1), (3, 3), (0, 0)]
+    answers = [as_answer(one, spans, text, 2) for one in found]
+    assert answers[2] == FoundAnswer("the Rhine", 0, 9, 0.15, 2)
+    said = joined(answers, "squad")
+    assert [(each.text, each.start) for each in said] == [("Rhine", 4), ("Rome", 12), ("the", 0)]
     assert [round(each.probability, 6) for each in said] == [0.45, 0.3, 0.09]

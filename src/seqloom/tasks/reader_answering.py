@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from seqloom.models.reader_parts import SpanOutput
 from seqloom.tasks.reader_data import encode_texts, encode_windows, reader_input
 from seqloom.tasks.reader_ranking import best_windows
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
-from seqloom.tasks.reader_spans import SPANS, Candidate, find_spans, joined, merge_windows
+from seqloom.tasks.reader_spans import SPANS, as_answer, find_spans, joined, merge_windows
 from seqloom.tasks.reader_text import Words
 from seqloom.tasks.reader_windows import cut_passage
 
@@ -79,21 +79,11 @@ def answer_questions(
         given: dict[int, int] = {}
         for row in rows.tolist():
             given.setdefault(int(data.which[row]), own[pair_of[row]])
-
-        def place_of(
-            candidate: Candidate, texts: Sequence[str] = texts, given: Mapping[int, int] = given
-        ) -> tuple[str, int, int, int]:
-            spans = passages[candidate.passage].spans
-            start, end = spans[candidate.first][0], spans[candidate.last][1]
-            place = given[candidate.passage]
-            return texts[place][start:end], start, end, place
-
-        merged = merge_windows(data, found, rows, spans_each)
-        best = []
-        for candidate in joined(merged, lambda one: place_of(one)[0], reader.rules)[:top]:
-            if candidate.probability >= threshold:
-                text, start, end, place = place_of(candidate)
-                best.append(FoundAnswer(text, start, end, candidate.probability, place))
+        said = []
+        for one in merge_windows(data, found, rows, spans_each):
+            place = given[one.passage]
+            said.append(as_answer(one, passages[one.passage].spans, texts[place], place))
+        best = [each for each in joined(said, reader.rules)[:top] if each.probability >= threshold]
         answers.append(best or [FoundAnswer("", 0, 0, 0.0)])
     return answers
 

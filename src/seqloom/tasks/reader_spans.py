@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import nn
 from seqloom.metrics.reading import Rules, bare_answer
 from seqloom.models.reader_parts import SpanOutput, best_spans
 from seqloom.tasks.reader_data import PassageQuestions, reader_input
+from seqloom.tasks.reader_results import FoundAnswer
 from seqloom.tasks.supervised_objective import parts_by_length
 
 SPANS = 10  # the fewest that are looked at for an answer
@@ -113,9 +115,22 @@ def merge_windows(
     return [Candidate(*key, probability) for key, probability in seen.items()]
 
 
-def joined(
-    candidates: Iterable[Candidate], text_of: Callable[[Candidate], str], rules: Rules
-) -> list[Candidate]:
+def as_answer(
+    candidate: Candidate, spans: Sequence[tuple[int, int]], text: str, place: int = 0
+) -> FoundAnswer:
+    """Return a span as an answer.
+
+    Args:
+        candidate: The span.
+        spans: Where each word of its passage stands in it.
+        text: The passage.
+        place: Which of those given it is.
+    """
+    start, end = spans[candidate.first][0], spans[candidate.last][1]
+    return FoundAnswer(text[start:end], start, end, candidate.probability, place)
+
+
+def joined(answers: Iterable[FoundAnswer], rules: Rules) -> list[FoundAnswer]:
     r"""Return different answers, the most probable first: spans that say the same are one answer.
 
     $$p(a) = \sum_{(w, i, j) \text{ says } a} p(w, i, j)$$
@@ -124,15 +139,13 @@ def joined(
     probable span of an answer stands for it.
 
     Args:
-        candidates: The spans, the most probable first.
-        text_of: What one says.
+        answers: The spans, the most probable first.
         rules: By which texts are the same.
     """
-    found: dict[str, Candidate] = {}
-    for each in candidates:
-        key = bare_answer(text_of(each), rules)
-        first = found.get(key)
-        if first is not None:
-            each = first._replace(probability=first.probability + each.probability)  # noqa: PLW2901
-        found[key] = each
+    found: dict[str, FoundAnswer] = {}
+    for each in answers:
+        key = bare_answer(each.text, rules)
+        first = found.setdefault(key, each)
+        if first is not each:
+            found[key] = replace(first, probability=first.probability + each.probability)
     return sorted(found.values(), key=lambda each: -each.probability)

@@ -22,7 +22,7 @@ from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.reader_data import encode_texts, encode_training, encode_windows
 from seqloom.tasks.reader_objective import ReadingObjective
 from seqloom.tasks.reader_others import OtherPassages
-from seqloom.tasks.reader_spans import SPANS, Candidate, find_spans, joined, merge_windows
+from seqloom.tasks.reader_spans import SPANS, as_answer, find_spans, joined, merge_windows
 from seqloom.tasks.reader_text import ReadQuestions
 from seqloom.tasks.reader_words import ReaderVocabulary
 from seqloom.tasks.relation_words import begin_with, finish
@@ -111,12 +111,9 @@ class Checked:
         answers = {}
         for i, example in enumerate(self.data.examples):
             spans = self.data.passages[self.data.which[i]].spans
-
-            def text_of(one: Candidate, text: str = example.passage, spans: Any = spans) -> str:
-                return text[spans[one.first][0] : spans[one.last][1]]
-
             merged = merge_windows(self.encoded, found, np.array([i]), SPANS)
-            answers[example.id] = text_of(joined(merged, text_of, self.owner.rules)[0])
+            said = [as_answer(one, spans, example.passage) for one in merged]
+            answers[example.id] = joined(said, self.owner.rules)[0].text
         return answers
 
     def measure(self, model: nn.Module) -> dict[str, float]:
