@@ -131,10 +131,9 @@ class ExampleEncoder:
             known = know_by_vector(terms.vocabulary, cast(list[list[str]], read.x), self.vectors)
             terms = terms.knowing(known)
         train = Examples(features_like(given, terms), targets)
-        right = self.targets(read, classes, "validation")
+        checked = Examples(features_like(read, terms), self.targets(read, classes, "validation"))
         if isinstance(read.y, LabelShares):
-            right = right.argmax(axis=1)
-        checked = Examples(features_like(read, terms), right)
+            checked = checked._replace(targets=checked.targets.argmax(axis=1))
         return TrainingData(classes, columns, terms, own, train, checked)
 
     def _classes(self, given: Labeled) -> NDArray[Any]:
