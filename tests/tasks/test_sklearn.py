@@ -17,7 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from seqloom import Classifier, Regressor
+from seqloom import Classifier, Regressor, RelationClassifier, Tagger
+from seqloom.errors import ConfigError
+from seqloom.text.vectors import WordVectors
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::seqloom.errors.NotSeparableWarning"),
@@ -149,6 +151,26 @@ def test_clone_keeps_the_settings_and_drops_the_rest():
     assert not hasattr(copy, "model_")
     assert is_classifier(copy) and not is_regressor(copy)
     assert is_regressor(Regressor())
+
+
+VECTORS = WordVectors(["cats", "eat", "fish"], np.eye(3, 5, dtype=np.float32))
+ONE_EPOCH = {"vectors": VECTORS, "training": {"epochs": 1, "device": "cpu"}}
+RELATED = ["<e1>cats</e1> eat <e2>fish</e2>", "<e2>fish</e2> eat <e1>cats</e1>"] * 6
+GIVEN = [
+    (Classifier("cnn", **ONE_EPOCH), ["cats eat", "fish"] * 6, ["a", "b"] * 6),
+    (RelationClassifier("cnn", **ONE_EPOCH), RELATED, ["eat(e1,e2)", "eat(e2,e1)"] * 6),
+    (Tagger("cnn", **ONE_EPOCH), [["cats", "eat"], ["fish"]] * 6, [["N", "V"], ["N"]] * 6),
+]
+
+
+@pytest.mark.parametrize(("model", "x", "y"), GIVEN, ids=lambda each: type(each).__name__)
+def test_a_copy_is_as_wide_as_the_vectors_it_begins_with(model, x, y):
+    assert clone(model).fit(x, y).model_.config.embed_size == 5
+    assert np.isfinite(cross_val_score(model, x, y, cv=2)).all()
+    search = GridSearchCV(model, {"training__epochs": [1]}, cv=2).fit(x, y)
+    assert search.best_estimator_.model_.config.embed_size == 5
+    with pytest.raises(ConfigError, match="as wide as the model's, 7, got 5"):
+        clone(model).set_params(embed_size=7).fit(x, y)
 
 
 def test_the_package_never_imports_sklearn():

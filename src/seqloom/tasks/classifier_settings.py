@@ -162,9 +162,7 @@ def word_vectors(
         return None
     if not isinstance(terms, WordSequences):
         raise InputError("vectors are for texts, got sequences of vectors in X")
-    params = owner.get_params(deep=False)
-    default = load_config_class(owner.architecture).embed_size
-    wanted = params["embed_size"] if params["embed_size"] != default else None
+    wanted = owner.get_params(deep=False)["embed_size"] if owner.sets("embed_size") else None
     return embedding_matrix(terms.vocabulary, source or owner.vectors, wanted, seed)
 
 

@@ -125,6 +125,14 @@ class Estimator(ABC):
                 )
         return self
 
+    def sets(self, option: str) -> bool:
+        """Whether the user chose an option of the architecture.
+
+        Its default is no wish: scikit-learn's clone gives them all.
+        """
+        default = self._option_defaults()[option]
+        return bool(self._options.get(option, default) != default)
+
     def build_config(self, **from_data: Any) -> Any:
         """Return the architecture's configuration: options, preset, and what the data decides.
 

@@ -225,10 +225,6 @@ class Reader(Estimator):
             self.provenance_ = origin(X, valid, run.training, questions=len(train), **history)
         return self
 
-    def sets(self, option: str) -> bool:
-        """Whether the user chose an option of the architecture."""
-        return option in self._options
-
     @property
     def reads_spelling(self) -> bool:
         """Whether the characters of words are read; where words are characters, they are not."""

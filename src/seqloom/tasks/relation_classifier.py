@@ -242,10 +242,6 @@ class RelationClassifier(Estimator):
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
         return from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")
 
-    def sets(self, option: str) -> bool:
-        """Whether the user chose an option of the architecture."""
-        return option in self._options
-
     def _make_pipeline(self) -> TextPipeline:
         if isinstance(self.text, TextConfig):
             return TextPipeline(self.text)

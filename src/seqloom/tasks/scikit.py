@@ -29,7 +29,7 @@ def warn_of_column() -> None:
 
 
 def estimator_tags(
-    kind: Literal["classifier", "regressor"],
+    kind: Literal["classifier", "regressor"] | None,
     *,
     strings: bool = False,
     multi_output: bool = False,
@@ -38,7 +38,7 @@ def estimator_tags(
     """Return the tags by which scikit-learn knows what an estimator takes and gives.
 
     Args:
-        kind: What it is.
+        kind: What it is; None for what predicts a list an example.
         strings: Whether it takes lists of strings too.
         multi_output: Whether it predicts several numbers at once.
         positive_targets: Whether it predicts only numbers that are not negative.

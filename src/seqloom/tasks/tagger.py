@@ -22,6 +22,7 @@ from seqloom.tasks.fitting import (
     fitting,
     origin,
 )
+from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.segmenter import CharacterIndex, CompiledCutter, cut_texts
 from seqloom.tasks.tagger_objective import best_tags
 from seqloom.tasks.tagger_reading import TagSet, describe_tags, predict_tags
@@ -237,10 +238,6 @@ class Tagger(Estimator):
             raise ConfigError("a tagger that cuts reads characters, got contextual; leave it out")
         return from_dict(TermLimits, self.vocabulary or {}, where="vocabulary")
 
-    def sets(self, option: str) -> bool:
-        """Whether the user chose an option of the architecture."""
-        return option in self._options
-
     @property
     def reads_spelling(self) -> bool:
         """Whether the characters of words are read; where words are characters, they are not."""
@@ -371,6 +368,9 @@ class Tagger(Estimator):
         """Return the F1 of spans, or the accuracy where tags mark none."""
         found = self.evaluate(X, y)
         return found["accuracy" if self.tags_.scheme is None else "f1"]
+
+    def __sklearn_tags__(self) -> Any:
+        return estimator_tags(None, strings=True)
 
     # -- saving ----------------------------------------------------------------------------------
 
