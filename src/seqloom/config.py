@@ -177,6 +177,8 @@ def load_toml(path: str | PathLike[str]) -> dict[str, Any]:
 def apply_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Return `values` with each "a.b=value" set; a value is TOML, or plain text if it is not.
 
+    True and False are true and false, which Python writes so.
+
     >>> apply_overrides({"model": {"hidden_size": 1}}, ["model.hidden_size=512", "name=ptb"])
     {'model': {'hidden_size': 512}, 'name': 'ptb'}
     """
@@ -198,6 +200,8 @@ def apply_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict
 
 
 def _parse_value(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -365,6 +365,8 @@ def test_a_data_set_of_something_else_is_refused(shared_data):
         ({"around": "two"}, "around must be None or not below 0, got 'two'"),
         ({"around": 1.5}, "around must be None or not below 0, got 1.5"),
         ({"tune_vectors": False}, "got vectors=None"),
+        ({"tune_vectors": "False"}, "tune_vectors must be true or false, got 'False'"),
+        ({"entity_states": "no"}, "entity_states must be true or false, got 'no'"),
         ({"valid_share": 0, "training": {"patience": 2}}, "need validation data"),
         ({"vocabulary": {"min_count": 0}}, "min_count must be at least 1"),
     ],

@@ -190,6 +190,10 @@ def test_what_does_not_fit_is_refused():
         ({"illegal": "skip"}, "'skip'"),
         ({"valid_share": 1}, "got 1"),
         ({"tune_vectors": False}, "vectors=None"),
+        ({"tune_vectors": 0}, "tune_vectors must be true or false, got 0"),
+        ({"segment": "False"}, "segment must be true or false, got 'False'"),
+        ({"constrained": "no"}, "constrained must be true or false, got 'no'"),
+        ({"fold": None}, "fold must be true or false, got None"),
         ({"output": "hmm"}, "'hmm'"),
         ({"widths": (0,)}, r"\(0,\)"),
     ):

@@ -16,6 +16,7 @@ from seqloom.tasks.classifier_text import Terms
 from seqloom.tasks.classifier_training import check_class_weight, check_perceptron
 from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix, open_vectors
 from seqloom.tasks.sequences import Sequences
+from seqloom.tasks.setting_checks import check_flags
 from seqloom.tasks.text_features import FeatureConfig, TermLimits
 from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text.vectors import WordVectors
@@ -58,6 +59,7 @@ def unseen_vectors(owner: Classifier) -> WordVectors | None:
 
 def check_settings(owner: Classifier, training: TrainConfig) -> ExampleEncoder:
     """Refuse what can be refused before any data is read."""
+    check_flags(owner, "tune_vectors", "multilabel", "calibrate")
     encoder = make_encoder(owner)
     if encoder.sequences:
         _check_sequence_settings(owner, encoder.features)

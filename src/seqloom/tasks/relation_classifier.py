@@ -37,6 +37,7 @@ from seqloom.tasks.relation_text import (
 from seqloom.tasks.relation_training import learn_relations, set_apart
 from seqloom.tasks.relation_words import MARKER_IDS
 from seqloom.tasks.scikit import estimator_tags
+from seqloom.tasks.setting_checks import check_flags
 from seqloom.tasks.supervised_objective import all_scores
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import check_unseen
@@ -226,6 +227,7 @@ class RelationClassifier(Estimator):
 
     def _check_settings(self) -> TermLimits:
         """Refuse what can be refused before any data is read."""
+        check_flags(self, "tune_vectors", "entity_states")
         self.build_config(vocab_size=8, input_size=0, output_size=2)
         if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
             raise ConfigError(f"valid_share must lie in [0, 1), got {self.valid_share!r}")

@@ -24,6 +24,7 @@ from seqloom.tasks.fitting import (
 )
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.segmenter import CharacterIndex, CompiledCutter, cut_texts
+from seqloom.tasks.setting_checks import check_flags
 from seqloom.tasks.tagger_objective import best_tags
 from seqloom.tasks.tagger_reading import TagSet, describe_tags, predict_tags
 from seqloom.tasks.tagger_results import Tagged, found_spans
@@ -214,6 +215,7 @@ class Tagger(Estimator):
 
     def _check_settings(self) -> TermLimits:
         """Refuse what can be refused before any data is read."""
+        check_flags(self, "tune_vectors", "fold", "constrained", "segment")
         sizes = {"vocab_size": 8, "input_size": 0, "output_size": 2, "char_vocab_size": 0}
         self.build_config(**sizes, feature_sizes=())
         if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
