@@ -20,7 +20,12 @@ from seqloom.data.examples import LabeledText
 from seqloom.data.prepare import prepare
 from seqloom.errors import ConfigError, InputError
 from seqloom.tasks.classifier_calibration import calibration_error, fit_temperature
-from seqloom.tasks.classifier_multilabel import multilabel_metrics, tuned_thresholds
+from seqloom.tasks.classifier_multilabel import (
+    LabelSets,
+    as_label_sets,
+    multilabel_metrics,
+    tuned_thresholds,
+)
 from seqloom.tasks.classifier_training import class_weights
 
 # The order of the words decides, not which words there are.
@@ -96,6 +101,33 @@ def test_several_labels_equal_one_logistic_regression_each():
     assert ours.tolist() == cross_val_score(oracle, x, y, cv=3).tolist()
 
 
+def test_a_nested_list_is_a_table_where_a_row_repeats_a_value():
+    x = np.eye(4)
+    rows = [[1, 0, 1], [0, 0, 0], [1, 1, 0], [0, 1, 0]]
+    wanted = Classifier("logistic", multilabel=True).fit(x, np.array(rows))
+    for y in (rows, [tuple(map(bool, row)) for row in rows], [[*map(np.float32, r)] for r in rows]):
+        model = Classifier("logistic", multilabel=True).fit(x, y)
+        np.testing.assert_array_equal(model.predict_proba(x), wanted.predict_proba(x))
+        assert model.predict(x).tolist() == wanted.predict(x).tolist()
+        assert model.evaluate(x, y) == wanted.evaluate(x, np.array(rows))
+    two = [[0, 1], [1, 0], [0, 1], [0, 1]]  # no row repeats a value: sets of the labels 0 and 1
+    assert as_label_sets(two, 4) == LabelSets([frozenset({0, 1})] * 4, None)
+    assert as_label_sets([*two[:3], [1, 1]], 4).columns == 2
+    assert as_label_sets([[0, 0], [1]], 2) == LabelSets([frozenset({0}), frozenset({1})], None)
+    assert as_label_sets([[], []], 2).columns is None
+    assert as_label_sets([[2, 2], [1, 0]], 2).columns is None
+
+
+def test_a_table_of_other_columns_is_refused():
+    x, table = np.eye(3), np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]])
+    model = Classifier("logistic", multilabel=True).fit(x, table)
+    for y in (table[:, :2], np.hstack([table, table])):
+        with pytest.raises(InputError, match=f"a column a label, 3, got {y.shape[1]}"):
+            model.evaluate(x, y)
+        with pytest.raises(InputError, match=f"a column a label, 3, got {y.shape[1]}"):
+            model.fit(x, table, valid=(x, y))
+
+
 def test_metrics_of_sets_by_hand():
     predicted = [frozenset("ab"), frozenset(), frozenset("c")]
     actual = [frozenset("a"), frozenset(), frozenset("ad")]
@@ -155,6 +187,8 @@ def test_sets_of_labels_from_files_and_examples(tmp_path):
         ([{"a"}, {1}] * 24, "all of one type, got int, str"),
         (np.full((48, 2), 3), "must hold 0 and 1 alone, got 3"),
         (None, "requires y to be passed"),
+        ([{"a": 0.5, "b": 0.5}] * 48, "for one label an example, got {'a': 0.5, 'b': 0.5} for"),
+        ([[["a"]]] * 48, r"must be names or numbers, got \[\['a'\]\] for example 0"),
     ],
 )
 def test_bad_sets_are_refused(y, message):

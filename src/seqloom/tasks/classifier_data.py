@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import InputError
-from seqloom.tasks.classifier_multilabel import LabelSets, indicators, label_names
+from seqloom.tasks.classifier_multilabel import LabelSets, check_columns, indicators, label_names
 from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
 from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import hold_out
@@ -145,10 +145,7 @@ class ExampleEncoder:
     def targets(self, given: Labeled, classes: NDArray[Any], what: str) -> NDArray[Any]:
         """Return labels as a model learns them."""
         if isinstance(given.y, LabelSets):
-            if given.y.columns not in (None, len(classes)):
-                raise InputError(
-                    f"y must have a column a label, {len(classes)}, got {given.y.columns}"
-                )
+            check_columns(given.y, classes)
             return indicators(given.y.sets, classes, what)
         assert given.y is not None
         if isinstance(given.y, LabelShares):

@@ -12,6 +12,7 @@ from seqloom.tasks.class_scores import Link, chosen, class_metrics, find_link
 from seqloom.tasks.classifier_calibration import calibration_error, fit_temperature
 from seqloom.tasks.classifier_multilabel import (
     LabelSets,
+    check_columns,
     fixed_thresholds,
     multilabel_metrics,
     tuned_thresholds,
@@ -122,6 +123,7 @@ class Decision:
     def measure(self, scores: Floats, y: NDArray[Any] | LabelSets) -> dict[str, float]:
         """Return how well examples are classified; see `Classifier.evaluate`."""
         if isinstance(y, LabelSets):
+            check_columns(y, self.classes)
             found = multilabel_metrics(self._sets(self._table(scores)), y.sets)
             return {**found, "examples": float(len(y.sets))}
         predicted = self.classes[chosen(scores)]

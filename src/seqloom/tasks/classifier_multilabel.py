@@ -32,7 +32,8 @@ def as_label_sets(y: Any, count: int) -> LabelSets:
     """Return labels as sets.
 
     Args:
-        y: A list of collections of labels, or a table (N, C) of 0 and 1.
+        y: A list of collections of labels, or a table (N, C) of 0 and 1. Lists of equal length
+            that hold nothing else are a table where one of them repeats a value, as no set does.
         count: How many examples there are.
 
     Raises:
@@ -56,19 +57,57 @@ def as_label_sets(y: Any, count: int) -> LabelSets:
                 "with multilabel=True every example must have a set of labels, got "
                 f"{labels!r} for example {number}; write {{{labels!r}}}"
             )
-        found.append(frozenset(labels))
+        if isinstance(labels, Mapping):
+            raise InputError(
+                "labels with probabilities are for one label an example, got "
+                f"{labels!r} for example {number} with multilabel=True; write {{*labels}}"
+            )
+        found.append(_as_set(labels, number))
     check_length(np.empty(len(found)), count)
     return LabelSets(found, None)
+
+
+def _as_set(labels: Iterable[Any], number: int) -> frozenset[Any]:
+    try:
+        return frozenset(labels)
+    except TypeError:  # what cannot be in a set, such as a list
+        raise InputError(
+            f"labels must be names or numbers, got {labels!r} for example {number}"
+        ) from None
+
+
+def check_columns(labels: LabelSets, classes: NDArray[Any]) -> None:
+    """Refuse a table of labels with another number of columns than there are labels.
+
+    Raises:
+        InputError: With both numbers.
+    """
+    if labels.columns not in (None, len(classes)):
+        raise InputError(f"y must have a column a label, {len(classes)}, got {labels.columns}")
 
 
 def _as_table(y: Any) -> NDArray[Any] | None:
     """The table of 0 and 1, if that is what it is."""
     if hasattr(y, "toarray") and hasattr(y, "nnz"):
         y = y.toarray()
+    if _is_nested_table(y):
+        y = np.array(y)
     array = y if isinstance(y, np.ndarray) else getattr(y, "values", None)
     if isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype.kind in "biuf":
         return array
     return None
+
+
+def _is_nested_table(y: Any) -> bool:
+    """Whether these are rows of 0 and 1, and not sets of the labels 0 and 1."""
+    if not isinstance(y, list | tuple) or not all(isinstance(row, list | tuple) for row in y):
+        return False
+    if len({len(row) for row in y}) != 1:
+        return False
+    values = [value for row in y for value in row]
+    if not all(isinstance(value, int | float | np.generic) for value in values):
+        return False
+    return all(value in (0, 1) for value in values) and any(len({*row}) < len(row) for row in y)
 
 
 def label_names(labels: LabelSets) -> NDArray[Any]:
