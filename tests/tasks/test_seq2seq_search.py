@@ -9,6 +9,7 @@ import pytest
 from test_translator import PAIRS, QUICK, SENTENCES, SPACE, TARGETS, WORDS, small
 
 from seqloom import LanguageModel, Translator
+from seqloom.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,9 @@ def test_rules_of_a_search(rough):
     assert len(rough.translate(source, min_length=6, max_length=9).words) >= 6
     assert len(rough.translate(source, min_length=4, max_length=4).words) == 4
     assert rough.translate(source, prefix="PINK GREY").words[:2] == ("PINK", "GREY")
+    for word in ("yak", "<unk>", "</s>"):
+        with pytest.raises(InputError, match=f"words of the model's vocabulary, got '{word}'"):
+            rough.translate(source, prefix=f"PINK {word}")
     long = rough.translate(source, min_length=12, max_length=12, no_repeat=2).words
     assert len(set(itertools.pairwise(long))) == len(long) - 1
     drawn = [rough.translate([source] * 20, temperature=1.0, seed=s) for s in (1, 1, 2)]
@@ -103,6 +107,16 @@ def test_a_pointer_copies_names_it_never_saw():
     assert (found.text, found.words) == ("hello zebra", ("hello", "zebra"))
     two = model.translate(["my name is xaver today", "my name is yuri today"])
     assert [each.text for each in two] == ["hello xaver", "hello yuri"]
+    # A text may have to begin with such a word too; of another source it is none.
+    begun = model.translate("my name is zebra today", prefix="zebra hello", max_length=4)
+    assert begun.words[:2] == ("zebra", "hello")
+    sources = ["zebra and xaver", "yuri and zebra"]
+    found = model.translate(sources, prefix="zebra", temperature=1.0)
+    assert [each.words[0] for each in found] == ["zebra", "zebra"]
+    with pytest.raises(InputError, match="vocabulary or its source, got 'yak'; leave it out"):
+        model.translate(sources, prefix="hello yak")
+    with pytest.raises(InputError, match="got 'zebra'"):
+        model.translate([*sources, "my name is yuri"], prefix="zebra")
 
 
 def test_unknown_words_are_replaced_by_what_was_looked_at():

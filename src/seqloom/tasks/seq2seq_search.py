@@ -28,7 +28,8 @@ class Search:
         min_length: How many words to write at least.
         max_length: How many at most, the end among them; by default 20 more than twice the items
             of the source.
-        prefix: How every text must begin.
+        prefix: How every text must begin; of words that the model knows or, of a pointer, that the
+            source has.
         no_repeat: The length of runs of words that may come only once; 0 for no such rule.
         temperature: Above 0 draws by chance in place of the search; see `seqloom.decoding.chances`.
         top_k: Of drawing: among the k likeliest words only; 0 for all.

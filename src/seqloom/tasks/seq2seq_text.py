@@ -215,6 +215,23 @@ class PairText:
         inside = [self.unknown if id_ < 0 else id_ for id_ in ids]
         return np.array([self.begin, *inside, self.end], np.int32)
 
+    def prefix_ids(self, prefix: str, read: ReadSource) -> list[int]:
+        """How a text of `read` must begin, as ids.
+
+        Raises:
+            InputError: If a word of it cannot be written.
+        """
+        ids: list[int] = self.target_ids(prefix, read)[1:-1].tolist()
+        specials = self.target_vocabulary.specials.names()
+        for word, id_ in zip(self.target.words(prefix), ids, strict=True):
+            if id_ == self.unknown or word in specials:
+                where = " or its source" if self.settings.copying else ""
+                raise InputError(
+                    f"prefix must hold words of the model's vocabulary{where}, got {word!r}; "
+                    "leave it out or write it otherwise"
+                )
+        return ids
+
     def encode(self, pairs: Iterable[Pair]) -> EncodedData:
         """Pairs as columns."""
         reads, targets = [], []

@@ -149,7 +149,7 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
     step: Any = steps
     state: Any = steps.start()
     first = [text.begin] * len(reads)
-    prefix = text.target_vocabulary.encode(text.target.words(search.prefix)).tolist()
+    prefixes = [text.prefix_ids(search.prefix, read) for read in reads]
     if search.language_model is not None and search.lm_weight:
         step, state = _with_language_model(steps, state, text, search, len(reads))
     if search.temperature:
@@ -163,7 +163,7 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
             top_k=search.top_k,
             top_p=search.top_p,
             max_lengths=ends,
-            prefixes=[prefix] * len(reads),
+            prefixes=prefixes,
         )
         return [
             [Hypothesis(tuple(ids), np.nan, np.nan, len(ids) < end)]
@@ -179,7 +179,7 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
         length_penalty=search.length_penalty,
         penalty=steps.penalty(search.coverage_penalty) if search.coverage_penalty else None,
         max_lengths=ends,
-        prefixes=[prefix] * len(reads),
+        prefixes=prefixes,
     )
 
 
