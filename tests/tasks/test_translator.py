@@ -146,6 +146,8 @@ def test_vectors_as_a_source():
     found = model.translate([source for source, _ in pairs[:6]], attention=True)
     assert [each.text for each in found] == [target for _, target in pairs[:6]]
     assert found[0].source == ()
+    with pytest.raises(ConfigError, match="copies words of a source, got vectors, which have none"):
+        model.translate([table[:2]], replace_unknown=True)
     with pytest.raises(InputError, match=r"source 1 must be vectors of shape \(S, D\).*got str"):
         model.translate([table[:2], "words"])
     with pytest.raises(InputError, match="source 0 must hold numbers, got NaN"):

@@ -97,6 +97,10 @@ def write_texts(
             "coverage_penalty, replace_unknown and attention need a model with attention, got "
             "one without"
         )
+    if search.replace_unknown and text.source is None:
+        raise ConfigError(
+            "replace_unknown copies words of a source, got vectors, which have none; leave it out"
+        )
     found: dict[int, Written] = {}
     at_once = min(search.batch_size, most_searches(search.beam, len(text.target_vocabulary)))
     for places in _parts([len(read.items) for read in reads], at_once):
