@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from seqloom.errors import ConfigError, DataError, ShapeError
+from seqloom.errors import ConfigError, DataError, ShapeError, TrainingError
 from seqloom.word2vec import model as module
 from seqloom.word2vec import reference
 from seqloom.word2vec.config import Word2VecConfig
@@ -249,6 +249,15 @@ def test_counting_in_blocks(monkeypatch):
     assert count_ids(ids, 5).tolist() == [4, 1, 0, 3, 0]
 
 
+@each
+def test_vectors_that_are_no_numbers_any_more_are_refused(model, loss):
+    config = Word2VecConfig(
+        model=model, loss=loss, vector_size=8, epochs=5, sample=0, rate=100.0, threads=1
+    )
+    with pytest.raises(TrainingError, match=r"stay finite, got .* after epoch \d .*rate 100"):
+        Word2Vec.fit(config, *toy(2000))
+
+
 def test_too_little_to_learn_from():
     ids, offsets = np.array([0, 1, 0], np.int32), np.arange(4)
     rows, counts = np.array([0, 1], np.int32), np.array([2, 1])
@@ -266,6 +275,9 @@ def test_too_little_to_learn_from():
         ({"vector_size": 0}, "vector_size must be at least 1, got 0"),
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"negatives": -1}, "negatives must be at least 1, got -1"),
+        ({"negatives": 10**9}, "negatives must be at most 1000, got 1000000000"),
+        ({"exponent": 1e3}, "exponent must lie between -4 and 4, got 1000.0"),
+        ({"exponent": math.nan}, "exponent must lie between -4 and 4, got nan"),
         ({"sample": -0.1}, "sample must not be negative, got -0.1"),
         ({"sample": math.nan}, "sample must not be negative, got nan"),
         ({"threads": -2}, "threads must not be negative, got -2"),

@@ -10,6 +10,8 @@ from seqloom.errors import ConfigError, one_of
 Model = Literal["skip-gram", "cbow"]
 Loss = Literal["negative", "hierarchical"]
 
+MOST_NEGATIVES = 1000
+MOST_EXPONENT = 4  # beyond it, one word would be all that is drawn
 RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 
 
@@ -62,6 +64,13 @@ class Word2VecConfig:
         for name in ("vector_size", "window", "negatives", "epochs"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.negatives > MOST_NEGATIVES:
+            raise ConfigError(f"negatives must be at most {MOST_NEGATIVES}, got {self.negatives}")
+        if not abs(self.exponent) <= MOST_EXPONENT:
+            raise ConfigError(
+                f"exponent must lie between -{MOST_EXPONENT} and {MOST_EXPONENT}, got "
+                f"{self.exponent}"
+            )
         for name in ("sample", "rate", "threads", "seed"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} must not be negative, got {getattr(self, name)}")

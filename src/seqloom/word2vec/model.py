@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.compiled import cores
-from seqloom.errors import DataError, ShapeError
+from seqloom.errors import DataError, ShapeError, TrainingError
 from seqloom.word2vec.config import Word2VecConfig
 from seqloom.word2vec.reference import random_bits
 from seqloom.word2vec.tables import (
@@ -87,6 +87,7 @@ class Word2Vec:
 
         Raises:
             DataError: If there is nothing to learn from.
+            TrainingError: After an epoch, if the vectors are no numbers any more.
         """
         if len(counts) < 2:
             raise DataError(
@@ -197,7 +198,19 @@ class _Work:
         updates = ahead.popleft().result()
         if tell is not None:
             tell(self._progress(done))
+        if (done + 1) % self.pieces == 0:
+            self._check_finite(done)
         return updates
+
+    def _check_finite(self, step: int) -> None:
+        for start in range(0, len(self.vectors), PIECE):
+            part = self.vectors[start : start + PIECE]
+            if not np.isfinite(part).all():
+                raise TrainingError(
+                    "word vectors must stay finite, got "
+                    f"{part[~np.isfinite(part)][0]} after epoch {step // self.pieces + 1} "
+                    f"(learning rate {self.config.first_rate:g} at first); lower rate"
+                )
 
     def _progress(self, step: int) -> Progress:
         share = (step + 1) / (self.config.epochs * self.pieces)
