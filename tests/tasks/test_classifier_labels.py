@@ -150,6 +150,20 @@ def test_thresholds_by_hand():
     assert tuned_thresholds(chances, np.zeros((4, 2))).tolist() == [0.5, 0.5]
 
 
+def test_thresholds_are_as_good_as_any():
+    assert tuned_thresholds(np.array([[0.3], [0.4]]), np.array([[1], [1]])).tolist() == [0.15]
+    chance = np.random.default_rng(0)
+    for _ in range(200):
+        chances = np.round(chance.random((chance.integers(1, 8), 1)), 1)
+        truth = chance.integers(0, 2, chances.shape)
+        found = tuned_thresholds(chances, truth)[0]
+        if not truth.any():
+            assert found == 0.5
+            continue
+        wanted = max(f1_score(truth[:, 0], chances[:, 0] >= t / 100) for t in range(0, 101, 5))
+        assert f1_score(truth[:, 0], chances[:, 0] >= found) == pytest.approx(wanted)
+
+
 def test_a_threshold_decides_which_labels_are_given(tmp_path):
     strict = Classifier("logistic", multilabel=True, threshold={"sport": 1.0}).fit(TOPICS, SETS)
     assert all("sport" not in labels for labels in strict.predict(TOPICS))

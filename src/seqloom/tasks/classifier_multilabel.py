@@ -187,8 +187,8 @@ def fixed_thresholds(threshold: Any, classes: NDArray[Any]) -> Floats:
 def tuned_thresholds(probabilities: Floats, targets: NDArray[Any]) -> Floats:
     """Return for each label the threshold with the best F1.
 
-    It lies in the middle between two probabilities; where several are as good, nearest to 0.5. A
-    label that does not occur keeps 0.5.
+    It lies in the middle between two probabilities, or between 0 and the least of them; where
+    several are as good, it is the one nearest to 0.5. A label that does not occur keeps 0.5.
 
     Paper: Yang (2001), "A Study on Thresholding Strategies for Text Categorization", SIGIR, where
     it is called SCut.
@@ -198,7 +198,8 @@ def tuned_thresholds(probabilities: Floats, targets: NDArray[Any]) -> Floats:
         if not truth.any():
             continue
         values = np.unique(chances)
-        middles = np.concatenate([[THRESHOLD], (values[1:] + values[:-1]) / 2])
+        lower = np.concatenate([[0.0], values[:-1]])
+        middles = np.concatenate([[THRESHOLD], (values + lower) / 2])
         order = np.argsort(chances)
         below = np.searchsorted(chances[order], middles, side="left")
         hits = truth.sum() - np.concatenate([[0], np.cumsum(truth[order])])[below]
