@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,6 +155,37 @@ def test_only_dataclasses_become_plain_values():
     for wrong in (3, Run, {"a": 1}):
         with pytest.raises(ConfigError, match="takes a dataclass instance, got"):
             to_dict(wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (np.int64(3), int, 3),
+        (np.uint8(3), float, 3.0),
+        (np.float32(0.5), float, 0.5),
+        (np.float64(2.0), int, 2),
+        (np.array(4), int, 4),
+        (np.bool_(True), bool, True),
+        (np.str_("a"), Literal["a", "b"], "a"),
+        (np.int64(3), Any, 3),
+        ((np.int64(1), np.int32(2)), tuple[int, ...], (1, 2)),
+        ({"x": np.float32(0.25)}, dict[str, float], {"x": 0.25}),
+        (np.int64(3), int | None, 3),
+    ],
+)
+def test_numbers_of_numpy_become_pythons_own(value, hint, expected):
+    config = make_dataclass("One", [("field", hint)])
+    found = from_dict(config, {"field": value}).field
+    assert (found, type(found)) == (expected, type(expected))
+    json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [(np.bool_(True), int), (np.float32(0.5), int), (np.ones(1), float)]
+)
+def test_what_is_no_such_number_of_numpy_is_refused(value, hint):
+    with pytest.raises(ConfigError, match="'field' must be a"):
+        from_dict(make_dataclass("One", [("field", hint)]), {"field": value})
 
 
 # Overrides

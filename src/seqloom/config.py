@@ -79,9 +79,17 @@ def from_dict(cls: type[Config], values: Mapping[str, Any], *, where: str = "") 
     return cls(**{key: _convert(value, hints[key], prefix + key) for key, value in values.items()})
 
 
+def plain_scalar(value: Any) -> Any:
+    """Return a number, a text or a truth value of numpy as Python's own, all else as it is."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value
+
+
 def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: PLR0912 (one case a type)
     """Return `value` as the type `hint` asks for, or raise naming the setting."""
     origin, args = get_origin(hint), get_args(hint)
+    value = plain_scalar(value)
     if hint is Any:
         return value
     if origin in (Union, types.UnionType):

@@ -123,6 +123,31 @@ def test_grid_search_reaches_into_the_training(iris):
     assert model.training == {"optimizer": {"rate": 0.02}}
 
 
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    grid = {"num_maps": np.arange(2, 4), "tune_vectors": np.array([True])}
+    model = Classifier("cnn", vectors=VECTORS, training={"epochs": 1, "device": "cpu"})
+    search = GridSearchCV(model, grid, cv=2).fit(["cats eat", "fish"] * 6, ["a", "b"] * 6)
+    best = search.best_estimator_
+    assert best.model_.config.num_maps == search.best_params_["num_maps"]
+    best.set_params(
+        hidden_sizes=(np.int64(4),),
+        l2=np.float32(0.5),
+        valid_share=np.float32(0.25),
+        class_weight={"a": np.int64(2)},
+        max_length=np.int64(1),
+        vocabulary={"min_count": np.int8(1)},
+        training__epochs=np.int64(3),
+        training__optimizer={"rate": np.float32(0.5)},
+    )
+    loaded = Classifier.load(
+        clone(best).fit(["cats", "fish"] * 6, ["a", "b"] * 6).save(tmp_path / "m")
+    )
+    assert loaded.get_params()["l2"] == 0.5 and loaded.model_.config.hidden_sizes == (4,)
+    assert loaded.provenance_["training"]["optimizer"]["rate"] == 0.5
+    several = Classifier("logistic", multilabel=np.True_, threshold={"a": np.float32(1)})
+    assert several.fit(["x", "y"], [{"a"}, {"b"}]).predict(["x"]) == [set()]
+
+
 def test_grid_search_over_strings_and_features():
     grid = {"arch": ["softmax", "perceptron"], "features": ["bag", "ngrams"]}
     search = GridSearchCV(Classifier(), grid, cv=3).fit(TEXTS, LABELS)

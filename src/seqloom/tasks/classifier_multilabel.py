@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.config import plain_scalar
 from seqloom.errors import ConfigError, InputError
 from seqloom.tasks.vectors import check_length, require_targets
 
@@ -160,7 +161,7 @@ def check_threshold(threshold: Any) -> None:
     if threshold == "tune":
         return
     values = threshold.values() if isinstance(threshold, Mapping) else [threshold]
-    for value in values:
+    for value in map(plain_scalar, values):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= 1:
             raise ConfigError(

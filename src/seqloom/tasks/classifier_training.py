@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from seqloom.config import to_dict
+from seqloom.config import plain_scalar, to_dict
 from seqloom.data.batches import Batch
 from seqloom.data.features import Vectors
 from seqloom.errors import ConfigError, InputError
@@ -115,7 +115,7 @@ def check_class_weight(wanted: Any, arch: str) -> None:
     if wanted is None or (isinstance(wanted, str) and wanted == "balanced"):
         return
     values = list(wanted.values()) if isinstance(wanted, Mapping) else [wanted]
-    for value in values:
+    for value in map(plain_scalar, values):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not isinstance(wanted, Mapping) or not is_number or not 0 <= value < np.inf:
             raise ConfigError(

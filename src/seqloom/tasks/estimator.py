@@ -15,7 +15,7 @@ from seqloom.architectures import (
     load_config_class,
     load_model_class,
 )
-from seqloom.config import from_dict, to_dict
+from seqloom.config import from_dict, plain_scalar, to_dict
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.directory import (
     StoredModel,
@@ -55,14 +55,14 @@ class Estimator(ABC):
     def __init__(self, arch: str, options: Mapping[str, Any], **settings: Any) -> None:
         self.arch = arch
         for name in self.settings:
-            setattr(self, name, settings[name])
+            setattr(self, name, plain_scalar(settings[name]))
         known = self._option_defaults()
         for name in options:
             if name not in known:
                 raise ConfigError(
                     one_of(f"option of architecture {arch!r}", name, {*known, *self.settings})
                 )
-        self._options = dict(options)
+        self._options = {name: plain_scalar(value) for name, value in options.items()}
 
     # -- settings --------------------------------------------------------------------------------
 
@@ -98,6 +98,7 @@ class Estimator(ABC):
         """Change settings; "training__epochs" reaches into a table. Options of the old
         architecture that the new one lacks, or that were its defaults, are dropped.
         """  # noqa: D205
+        params = {name: plain_scalar(value) for name, value in params.items()}
         if "arch" in params:
             arch = params.pop("arch")
             find_architecture(self.task, arch)  # refused before anything changes
