@@ -60,6 +60,26 @@ def test_results_are_free_of_batch_size_and_order(rough):
         assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.parametrize("chance", [0.0, 1.0])
+def test_a_batch_has_the_lengths_that_each_has_alone(rough, chance):
+    """By hand: "red" has two items with its end, so that 24 words is its greatest length."""
+    sources = ["red", "red green blue " * 10]
+    for rules in ({"min_length": 40}, {"prefix": "PINK " * 30}, {"min_length": 40, "no_repeat": 1}):
+        rules["temperature"] = chance
+        together = rough.translate(sources, **rules)
+        alone = [rough.translate(source, **rules, seed=i) for i, source in enumerate(sources)]
+        words = [len(each.words) for each in together]
+        assert words == [len(each.words) for each in alone]
+        assert [each.text for each in together] == [each.text for each in alone]
+        if "no_repeat" not in rules:
+            assert words[0] >= rules.get("min_length", 30)
+            assert words[1] >= rules.get("min_length", 30)
+    cut = rough.translate(sources, min_length=1, max_length=1)
+    assert [len(each.words) for each in cut] == [1, 1]
+    ends = [len(each.words) for each in rough.translate(sources, min_length=23, beam=1)]
+    assert 23 <= ends[0] <= 24
+
+
 def test_rules_of_a_search(rough):
     source = "red green blue"
     assert len(rough.translate(source, min_length=6, max_length=9).words) >= 6

@@ -245,7 +245,13 @@ def test_words_of_one_source_have_ids_of_their_own():
         ({"temperature": 1.0, "n_best": 2}, "belong to a search, got temperature=1.0"),
         ({"top_k": 3}, "belong to drawing by chance, got temperature=0"),
         ({"lm_weight": 0.5}, "lm_weight=0.5 needs a language_model"),
-        ({"max_length": 3, "prefix": "A B C D"}, "must fit into max_length=3, got one of 4"),
+        ({"max_length": 0}, "max_length must be at least 1, got 0"),
+        ({"max_length": 3, "min_length": 4}, "between 0 and max_length=3, got 4"),
+        ({"min_length": -1}, "between 0 and max_length=None, got -1"),
+        (
+            {"max_length": 3, "prefix": "RED RED RED RED"},
+            "must fit into max_length=3, got one of 4",
+        ),
     ],
 )
 def test_bad_searches_are_refused(models, options, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ class Search:
         coverage_penalty: Beta of `seqloom.decoding.coverage`; of models with attention.
         min_length: How many words to write at least.
         max_length: How many at most, the end among them; by default 20 more than twice the items
-            of the source.
+            of the source and no more than 512, but enough for `min_length` and `prefix`.
         prefix: How every text must begin; of words that the model knows or, of a pointer, that the
             source has.
         no_repeat: The length of runs of words that may come only once; 0 for no such rule.
@@ -67,6 +68,14 @@ class Search:
             raise ConfigError(
                 f"beam and batch_size must be at least 1, got {self.beam} and {self.batch_size}"
             )
+        if self.max_length is not None and self.max_length < 1:
+            raise ConfigError(f"max_length must be at least 1, got {self.max_length}")
+        longest = math.inf if self.max_length is None else self.max_length
+        if not 0 <= self.min_length <= longest:
+            raise ConfigError(
+                f"min_length must lie between 0 and max_length={self.max_length}, got "
+                f"{self.min_length}"
+            )
         if self.coverage_penalty < 0 or self.lm_weight < 0:
             raise ConfigError(
                 "coverage_penalty and lm_weight must not be negative, got "
@@ -84,9 +93,16 @@ class Search:
         if self.lm_weight and self.language_model is None:
             raise ConfigError(f"lm_weight={self.lm_weight} needs a language_model, got None")
 
-    def longest(self, items: int) -> int:
-        """How many words a text of a source of so many items may have."""
-        return self.max_length or min(LONGEST, 20 + 2 * items)
+    def longest(self, items: int, begun: int) -> int:
+        """How many words a text may have, its end among them.
+
+        Args:
+            items: How many items its source has.
+            begun: How many words the prefix has.
+        """
+        if self.max_length is not None:
+            return self.max_length
+        return max(min(LONGEST, 20 + 2 * items), self.min_length + 1, begun + 1)
 
 
 def make_search(options: Mapping[str, Any]) -> Search:

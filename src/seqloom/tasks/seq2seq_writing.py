@@ -141,7 +141,11 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
     text, search, reads = job.text, job.search, job.reads
     specials = text.target_vocabulary.specials
     never = {specials.pad, specials.bos, *({} if search.replace_unknown else {specials.unk})}
-    ends = [search.longest(len(read.items)) for read in reads]
+    prefixes = [text.prefix_ids(search.prefix, read) for read in reads]
+    ends = [
+        search.longest(len(read.items), len(prefix))
+        for read, prefix in zip(reads, prefixes, strict=True)
+    ]
     limits = Limits(
         max_length=max(ends),
         min_length=search.min_length,
@@ -153,7 +157,6 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
     step: Any = steps
     state: Any = steps.start()
     first = [text.begin] * len(reads)
-    prefixes = [text.prefix_ids(search.prefix, read) for read in reads]
     if search.language_model is not None and search.lm_weight:
         step, state = _with_language_model(steps, state, text, search, len(reads))
     if search.temperature:
