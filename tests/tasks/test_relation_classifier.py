@@ -13,6 +13,7 @@ from seqloom.data.examples import Relation
 from seqloom.data.relations import mark, parse_marked, read_relations
 from seqloom.errors import ConfigError, DataError, InputError, NotFittedError
 from seqloom.metrics.relations import relation_name
+from seqloom.tasks.classifier_sequences import CutTextWarning
 from seqloom.tasks.recipe import load_recipe, read_recipe
 from seqloom.tasks.relation_text import marked_words
 from seqloom.tasks.relation_training import split_by_seed
@@ -95,6 +96,34 @@ def test_words_further_away_are_not_read():
     assert (shares[0] != shares[2]).any()
     one = model.relate(texts[1])
     assert (one.first, one.second) == ("dust", "fire")
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 9), (9, 0), (2, 9), (9, 2), (5, 5), (1, 0)])
+def test_as_many_words_around_the_entities_as_may_be_read(before, after):
+    text = "a " * before + "<e2>tea</e2> c <e1>pot</e1>" + " z" * after
+    whole = marked_words(TextPipeline(), parse_marked(text))
+    for most in range(7, 22):
+        found = whole.within(most)
+        fits = [whole.near(k) for k in range(10) if len(whole.near(k).words) <= most]
+        assert found == max(fits, key=lambda each: len(each.words))
+    with pytest.raises(InputError, match="must be at most 6 words, got 7"):
+        whole.within(6)
+
+
+@pytest.mark.parametrize("arch", ["joint-attention", "transformer"])
+def test_of_long_sentences_what_is_near_the_entities_counts(arch):
+    model = RelationClassifier(arch, hidden_size=8, embed_size=4, training=FAST, valid_share=0)
+    model.fit(sentences(20))
+    near = "<e1>dust</e1> and <e2>fire</e2>"  # 7 words of 1,024: 508 on either side
+    long = f"{'see ' * 1000}{near}{' old' * 3000}"
+    with pytest.warns(CutTextWarning, match="1 of 2 sentences have more than the 1024 .* has 4007"):
+        shares = model.predict_proba([long, near])
+    wanted = model.predict_proba([f"{'see ' * 508}{near}{' old' * 508}", near])
+    np.testing.assert_array_equal(shares, wanted)
+    far = f"<e1>dust</e1>{' and' * 1018} <e2>fire</e2>"
+    model.predict([far])
+    with pytest.raises(InputError, match=r"sentence 1: .* at most 1024 words, got 1025"):
+        model.predict([near, far.replace(" <e2>", " and <e2>")])
 
 
 def test_a_marker_as_a_word_is_refused():

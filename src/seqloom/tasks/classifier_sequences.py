@@ -23,7 +23,7 @@ SPECIALS = Specials(bos="", eos="")  # padding is 0 and the unknown word 1
 
 
 class CutTextWarning(UserWarning):
-    """A text was longer than the model reads; only its beginning counted."""
+    """A text was longer than the model reads; its beginning counted, or what is near entities."""
 
 
 class WordSequences:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.architectures import load_model_class
+from seqloom.architectures import load_config_class, load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.data.examples import Relation
 from seqloom.data.relations import MARKERS, Marked
@@ -29,8 +29,8 @@ from seqloom.tasks.labeled import Labeled
 from seqloom.tasks.labels import labels_from_dict, labels_to_dict
 from seqloom.tasks.relation_results import RelationFound, describe
 from seqloom.tasks.relation_text import (
-    MarkedWords,
     marked_words,
+    near_entities,
     read_labeled_sentences,
     read_sentences,
 )
@@ -249,12 +249,13 @@ class RelationClassifier(Estimator):
             return TextPipeline(self.text)
         return TextPipeline(from_dict(TextConfig, self.text or {}, where="text"))
 
-    def _reading(self, pipeline: TextPipeline) -> Callable[[Marked], MarkedWords]:
-        """How a sentence becomes the words that are read of it."""
+    def _reading(self, pipeline: TextPipeline) -> Callable[[list[Marked]], list[list[str]]]:
+        """How sentences become the words that are read of them."""
+        most = load_config_class(self.architecture).MAX_LENGTH
 
-        def read(sentence: Marked) -> MarkedWords:
-            found = marked_words(pipeline, sentence)
-            return found if self.around is None else found.near(self.around)
+        def read(sentences: list[Marked]) -> list[list[str]]:
+            found = [marked_words(pipeline, sentence) for sentence in sentences]
+            return [each.words for each in near_entities(found, self.around, most)]
 
         return read
 
@@ -291,8 +292,7 @@ class RelationClassifier(Estimator):
     def _marked(self, x: Any) -> tuple[list[Marked], list[list[str]]]:
         self.require_fitted()
         sentences, _ = read_sentences(x)
-        read = self._reading(self.pipeline_)
-        return sentences, [read(each).words for each in sentences]
+        return sentences, self._reading(self.pipeline_)(sentences)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each label, (N, C), as `classes_` stand."""

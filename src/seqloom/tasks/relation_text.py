@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -23,6 +24,7 @@ from seqloom.data.relations import (
     read_relations,
 )
 from seqloom.errors import DataError, InputError
+from seqloom.tasks.classifier_sequences import CutTextWarning
 from seqloom.text import TextPipeline
 
 
@@ -49,6 +51,30 @@ class MarkedWords(NamedTuple):
         places = [place for place, word in enumerate(self.words) if word in MARKERS]
         part = slice(max(0, places[0] - around), places[-1] + 1 + around)
         return MarkedWords(self.words[part], self.spans[part])
+
+    def within(self, most: int) -> MarkedWords:
+        """The entities, what stands between them, and words around them: `most` in all at most.
+
+        Raises:
+            InputError: If the entities and what stands between them are more.
+
+        Examples:
+            >>> sentence = parse_marked("He made a <e1>cup</e1> of <e2>tea</e2> with milk.")
+            >>> marked_words(TextPipeline(), sentence).within(10).words
+            ['a', '<e1>', 'cup', '</e1>', 'of', '<e2>', 'tea', '</e2>', 'with']
+        """
+        if len(self.words) <= most:
+            return self
+        places = [place for place, word in enumerate(self.words) if word in MARKERS]
+        inside = places[-1] + 1 - places[0]
+        if inside > most:
+            raise InputError(
+                f"two entities and the words between them must be at most {most} words, got "
+                f"{inside}; shorten the text between them, or use an architecture without a limit "
+                "such as 'blstm'"
+            )
+        fewer, room = min(places[0], len(self.words) - 1 - places[-1]), most - inside
+        return self.near(max(room // 2, room - fewer))
 
 
 def marked_words(pipeline: TextPipeline, sentence: Marked) -> MarkedWords:
@@ -93,6 +119,40 @@ def marked_words(pipeline: TextPipeline, sentence: Marked) -> MarkedWords:
         end = stop
     read(end, len(text))
     return MarkedWords(words, spans)
+
+
+def near_entities(
+    sentences: Iterable[MarkedWords], around: int | None, most: int | None
+) -> list[MarkedWords]:
+    """Return what is read of sentences.
+
+    Args:
+        sentences: Their words.
+        around: How many words before the first entity and after the second; all if None.
+        most: How many words in all at most; any number if None.
+
+    Raises:
+        InputError: If the entities of one and the words between them are more.
+    """
+    found = [each if around is None else each.near(around) for each in sentences]
+    if most is None:
+        return found
+    lengths = [len(each.words) for each in found]
+    for number, each in enumerate(found):
+        try:
+            found[number] = each.within(most)
+        except InputError as problem:
+            raise InputError(f"sentence {number}: {problem.message}") from None
+    cut = sum(length > most for length in lengths)
+    if cut:
+        warnings.warn(
+            f"{cut} of {len(found)} sentences have more than the {most} words that are read (the "
+            f"longest has {max(lengths)}); only those near the entities count: set around=, or "
+            "split them",
+            CutTextWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def as_marked(item: Any, number: int = 0) -> Marked:
@@ -186,14 +246,14 @@ class LabeledSentences:
 
 
 def read_labeled_sentences(
-    x: Any, y: Any, read: Callable[[Marked], MarkedWords], what: str
+    x: Any, y: Any, read: Callable[[list[Marked]], list[list[str]]], what: str
 ) -> LabeledSentences:
     """Read sentences from anywhere, with their labels.
 
     Args:
         x: As `read_sentences` takes them.
         y: Their labels, unless `x` brings them.
-        read: How a sentence becomes words.
+        read: How sentences become words.
         what: What the data is for, for messages.
 
     Raises:
@@ -202,4 +262,4 @@ def read_labeled_sentences(
     sentences, labels = read_sentences(x, y)
     if labels is None:
         raise InputError(f"the {what} data must have a label a sentence, got none; give y")
-    return LabeledSentences([read(each).words for each in sentences], labels)
+    return LabeledSentences(read(sentences), labels)
