@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 from test_translator import PAIRS, QUICK, SENTENCES, SPACE, TARGETS, WORDS, small
 
+from commands import call_command
 from seqloom import LanguageModel, Translator
-from seqloom.errors import InputError
+from seqloom.errors import ConfigError, DataError, InputError
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,57 @@ def test_unknown_words_are_replaced_by_what_was_looked_at():
 
 
 # -- a language model fused in ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """A trigram model of the words that are written."""
+    return LanguageModel("ngram", order=3, **SPACE).fit(TARGETS)
+
+
+def test_a_language_model_is_fused_without_a_weight_of_ones_own(rough, counted, tmp_path):
+    place = counted.save(tmp_path / "model")
+    source = "red green blue"
+    plain, weighed = (
+        rough.translate(source, language_model=counted, lm_weight=w).score for w in (0.0, 0.2)
+    )
+    assert plain != weighed
+    for given in (counted, place, str(place)):
+        assert rough.translate(source, language_model=given).score == weighed
+    text = tmp_path / "text.txt"
+    text.write_text(source)
+    verb = ("translate", rough.save(tmp_path / "rough"), text)
+    found = call_command(*verb, "--language-model", place, "--json")
+    assert json.loads(found.stdout)["score"] == pytest.approx(weighed, rel=1e-5)
+    found = call_command(*verb, "--lm-weight", 0.3)
+    assert found.returncode == 1
+    assert "lm_weight=0.3 needs a language_model, got None" in found.stderr
+
+
+def test_a_language_model_of_something_else_is_refused(rough, counted):
+    def refused(model, message, translator=rough):
+        with pytest.raises(ConfigError, match=message):
+            translator.translate("red green", language_model=model)
+
+    refused(rough, "must be a LanguageModel, its directory or the name.*got Translator")
+    letters = LanguageModel("ngram", order=1, text={"unit": "character"}).fit(TARGETS)
+    refused(letters, "at least 50% of the 5 words or pieces that are written, got 0;")
+    # Of RED, GREEN, BLUE, GREY and PINK it knows two.
+    few = LanguageModel("ngram", order=1, **SPACE).fit(["RED GREEN yellow"])
+    refused(few, "at least 50% of the 5 words or pieces that are written, got 2")
+    with pytest.raises(DataError, match="no-such-model"):
+        rough.translate("red", language_model="no-such-model")
+    pieces = small("transformer", text={"unit": "subword"}, vocabulary={"pieces": 300},
+                   training={"epochs": 1}).fit(PAIRS)  # fmt: skip
+    refused(LanguageModel("ngram", order=1).fit(TARGETS), "unit='subword', got one of unit='word'",
+            pieces)  # fmt: skip
+    known = {word for text in TARGETS for word in text.split()}
+    number = len(known.intersection(pieces.text_.target_vocabulary.words))
+    refused(counted, f"words or pieces that are written, got {number};", pieces)
+    apart = [" ".join(pieces.text_.target.words(text)) for text in TARGETS]
+    every = " ".join(pieces.text_.target_vocabulary.words[4:])
+    own = LanguageModel("ngram", order=2, **SPACE).fit([*apart, every])
+    assert pieces.translate("red green", language_model=own).words
 
 
 def test_a_fused_language_model_counts_by_its_weight(rough):

@@ -32,7 +32,7 @@ def run(
     language_model: Annotated[
         str | None, typer.Option(help="A language model of the target's words to fuse in.")
     ] = None,
-    lm_weight: Annotated[float, typer.Option(help="Its weight.")] = 0.2,
+    lm_weight: Annotated[float | None, typer.Option(help="Its weight; 0.2 if not given.")] = None,
     replace_unknown: Annotated[
         bool, typer.Option("--replace-unknown", help="Copy words the model does not know.")
     ] = False,
@@ -45,7 +45,7 @@ def run(
 
     With --n-best, --json prints the others as well.
     """
-    from seqloom import LanguageModel, Translator
+    from seqloom import Translator
     from seqloom.data.sources import read_lines
     from seqloom.errors import DataError
 
@@ -60,11 +60,11 @@ def run(
         "coverage_penalty": coverage_penalty,
         "max_length": max_length,
         "no_repeat": no_repeat,
+        "language_model": language_model,
+        "lm_weight": lm_weight,
         "replace_unknown": replace_unknown,
         "attention": attention is not None,
     }
-    if language_model is not None:
-        options |= {"language_model": LanguageModel.load(language_model), "lm_weight": lm_weight}
     found = Translator.load(model).translate(lines, **options)
     written = iter(found)
     for line in given:

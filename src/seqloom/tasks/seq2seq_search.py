@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seqloom.decoding.sampling import check_sampling
 from seqloom.errors import ConfigError, one_of
-
-if TYPE_CHECKING:
-    from seqloom.tasks.language_model import LanguageModel
+from seqloom.tasks.seq2seq_fusion import open_language_model
 
 LONGEST = 512
+LM_WEIGHT = 0.2  # of a fused language model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +35,9 @@ class Search:
         top_k: Of drawing: among the k likeliest words only; 0 for all.
         top_p: Of drawing: among the likeliest words that together have this probability.
         seed: Of drawing; source i has seed + i.
-        language_model: A model of the target's words, fused in.
-        lm_weight: Its weight; see `seqloom.decoding.fused`.
+        language_model: A `LanguageModel` of the target's words, fused in; its directory or the name
+            of a shipped one will do.
+        lm_weight: Its weight, 0.2 if not given; 0 changes nothing. See `seqloom.decoding.fused`.
         replace_unknown: Whether a word the model does not know is the word of the source it looks
             at most, in place of never being written; of models with attention.
         attention: Whether to return where each text looked.
@@ -56,8 +56,8 @@ class Search:
     top_k: int = 0
     top_p: float = 1.0
     seed: int = 0
-    language_model: LanguageModel | None = None
-    lm_weight: float = 0.0
+    language_model: Any = None
+    lm_weight: float | None = None
     replace_unknown: bool = False
     attention: bool = False
     batch_size: int = 64
@@ -76,7 +76,7 @@ class Search:
                 f"min_length must lie between 0 and max_length={self.max_length}, got "
                 f"{self.min_length}"
             )
-        if self.coverage_penalty < 0 or self.lm_weight < 0:
+        if self.coverage_penalty < 0 or (self.lm_weight or 0) < 0:
             raise ConfigError(
                 "coverage_penalty and lm_weight must not be negative, got "
                 f"{self.coverage_penalty} and {self.lm_weight}"
@@ -92,6 +92,15 @@ class Search:
             )
         if self.lm_weight and self.language_model is None:
             raise ConfigError(f"lm_weight={self.lm_weight} needs a language_model, got None")
+        if self.language_model is not None:
+            object.__setattr__(self, "language_model", open_language_model(self.language_model))
+
+    @property
+    def fused_weight(self) -> float:
+        """What the language model counts; 0 without one."""
+        if self.language_model is None:
+            return 0.0
+        return LM_WEIGHT if self.lm_weight is None else self.lm_weight
 
     def longest(self, items: int, begun: int) -> int:
         """How many words a text may have, its end among them.

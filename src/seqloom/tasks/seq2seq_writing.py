@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.data.ragged import Ragged
-from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, fused, reorder, sample
+from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, reorder, sample
 from seqloom.decoding.beam import most_searches
 from seqloom.decoding.steps import Numbers
 from seqloom.errors import ConfigError
 from seqloom.nn.context import WordsInContext
+from seqloom.tasks.seq2seq_fusion import with_language_model
 from seqloom.tasks.seq2seq_results import Written
 from seqloom.tasks.seq2seq_search import Search
 from seqloom.tasks.seq2seq_text import PairText, ReadSource
@@ -157,8 +158,9 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
     step: Any = steps
     state: Any = steps.start()
     first = [text.begin] * len(reads)
-    if search.language_model is not None and search.lm_weight:
-        step, state = _with_language_model(steps, state, text, search, len(reads))
+    if search.fused_weight:
+        model, weight = search.language_model, search.fused_weight
+        step, state = with_language_model(steps, state, text, model, weight, rows=len(reads))
     if search.temperature:
         drawn = sample(
             step,
@@ -188,32 +190,6 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
         max_lengths=ends,
         prefixes=prefixes,
     )
-
-
-def _with_language_model(
-    steps: _Steps, state: _State, text: PairText, search: Search, rows: int
-) -> tuple[Any, Any]:
-    """The step with a language model fused in, and where both start from."""
-    model = search.language_model
-    assert model is not None
-    model.require_fitted()
-    if model.reverse:
-        raise ConfigError("a fused language model reads left to right, got one with reverse=True")
-    theirs, ours = model.vocabulary_, text.target_vocabulary
-    end = theirs[theirs.specials.eos]
-    numbers = theirs.encode(ours.words).astype(np.int64)
-    numbers[[text.begin, text.end]] = end
-    unknown = theirs[theirs.specials.unk]
-
-    def number(ids: Numbers) -> Numbers:
-        found: Numbers = np.where(
-            ids < len(numbers), numbers[np.minimum(ids, len(numbers) - 1)], unknown
-        )
-        return found
-
-    reading = model.engine_.read(np.full((rows, 1), end))
-    step = fused(steps, model.engine_.step, search.lm_weight, number=number)
-    return step, (state, reading.state)
 
 
 class _Alignment(NamedTuple):
