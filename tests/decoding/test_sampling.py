@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from seqloom.decoding import Limits, chances, greedy, sample
+from seqloom.decoding import draw as draw_all
 from seqloom.errors import ConfigError
 
 CHANCES = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
@@ -182,6 +183,37 @@ def test_states_are_reordered_with_the_rows_that_go_on():
     tensors = (torch.from_numpy(numbers),)
     found = greedy(own_in_torch, tensors, [0] * 4, limits(9, stop=9))
     assert found == [[1, 2, 3], [1], [1, 2], []]
+
+
+@pytest.mark.parametrize("step", [fixed, fixed_in_torch])
+@pytest.mark.parametrize(
+    "options", [{}, {"temperature": 0.3}, {"top_k": 3}, {"top_p": 0.8}, {"temperature": 0.0}]
+)
+def test_a_draw_says_how_likely_it_was(step, options):
+    """By the chances themselves, whatever they were drawn with."""
+    rules = limits(6, stop=1, min_length=2, forbidden=[3])
+    found = draw_all(step, None, [0] * 40, rules, seeds=range(40), **options)
+    assert [list(each.ids) for each in found] == sample(
+        step, None, [0] * 40, rules, seeds=range(40), **options
+    )
+    for each in found:
+        ids = [*each.ids, 1] if each.ended else each.ids
+        assert each.log_prob == pytest.approx(sum(math.log(CHANCES[id_]) for id_ in ids))
+        assert each.ended or len(each.ids) == 6
+    if options.get("temperature", 1.0):
+        assert {each.ended for each in found} == {True, False}
+
+
+def test_a_draw_that_nothing_can_go_on_from_has_not_ended():
+    rules = limits(9, stop=4, min_length=6, no_repeat=1)
+    (found,) = draw_all(fixed, None, [0], rules, seeds=[0])
+    assert sorted(found.ids) == [0, 1, 2, 3]
+    assert not found.ended
+    assert found.log_prob == pytest.approx(math.log(0.5 * 0.25 * 0.15 * 0.07))
+    # What a prefix forces counts too.
+    (begun,) = draw_all(fixed, None, [0], limits(9, stop=4), seeds=[0], prefixes=[[2, 4]])
+    assert (begun.ids, begun.ended) == ((2,), True)
+    assert begun.log_prob == pytest.approx(math.log(0.15 * 0.03))
 
 
 def test_nothing_possible_ends_the_sequence():

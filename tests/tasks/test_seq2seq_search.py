@@ -98,6 +98,23 @@ def test_rules_of_a_search(rough):
     assert len(set(texts[0])) > 1
 
 
+def test_what_was_drawn_is_as_likely_as_the_model_says(rough):
+    """Against the whole text read in one go."""
+    source = "red green blue"
+    for options in ({"temperature": 1.0}, {"temperature": 1.7, "top_k": 4}):
+        found = rough.translate([source] * 10, **options)
+        ended = [each for each in found if each.ended]
+        assert ended
+        for each in ended:
+            assert each.log_prob == pytest.approx(rough.score(source, " ".join(each.words)))
+            assert each.score == each.log_prob
+    # Of five words none may come again, so that no text can have twenty.
+    stuck = rough.translate(source, temperature=1.0, no_repeat=1, min_length=20, max_length=24)
+    assert sorted(stuck.words) == sorted(word.upper() for word in WORDS)
+    assert not stuck.ended
+    assert json.loads(json.dumps(stuck.as_row(), allow_nan=False))["log_prob"] < 0
+
+
 def test_coverage_ranks_what_looked_everywhere_first(rough):
     source = "red green blue grey"
     plain = rough.translate(source, beam=6, n_best=6, attention=True)

@@ -4,10 +4,11 @@ from seqloom.decoding.beam import Hypothesis, beam_search, coverage
 from seqloom.decoding.ctc import Labeling, LabelLanguage, best_path, prefix_search
 from seqloom.decoding.fusion import fused
 from seqloom.decoding.limits import Limits
-from seqloom.decoding.sampling import chances, greedy, sample
+from seqloom.decoding.sampling import Drawn, chances, draw, greedy, sample
 from seqloom.decoding.steps import Step, largest, reorder
 
 __all__ = [
+    "Drawn",
     "Hypothesis",
     "LabelLanguage",
     "Labeling",
@@ -17,6 +18,7 @@ __all__ = [
     "best_path",
     "chances",
     "coverage",
+    "draw",
     "fused",
     "greedy",
     "largest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,23 @@ def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
         raise ConfigError(f"top_p must lie above 0 and not above 1, got {top_p}")
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A sequence that was drawn.
+
+    Args:
+        ids: The sequence, without the stop.
+        log_prob: The sum of the log-probabilities of its ids, and of the stop if it was drawn, as
+            the step gives them: before temperature, top k, top p and what limits forbid.
+        ended: Whether the stop was drawn; if not, the sequence was as long as allowed, or nothing
+            could go on from it.
+    """
+
+    ids: tuple[int, ...]
+    log_prob: float
+    ended: bool
+
+
 def sample(
     step: Step,
     state: Any,
@@ -97,21 +115,52 @@ def sample(
         prefixes: How each sequence must begin; part of what is returned.
         history: What came before each sequence, for `limits.no_repeat`.
     """
+    found = draw(
+        step,
+        state,
+        first,
+        limits,
+        seeds=seeds,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        max_lengths=max_lengths,
+        prefixes=prefixes,
+        history=history,
+    )
+    return [list(each.ids) for each in found]
+
+
+def draw(
+    step: Step,
+    state: Any,
+    first: Sequence[int],
+    limits: Limits,
+    *,
+    seeds: Sequence[int],
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    max_lengths: Sequence[int] | None = None,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    history: Sequence[Sequence[int]] | None = None,
+) -> list[Drawn]:
+    """Draw as `sample` does, whose arguments these are; return how likely each sequence was too."""
     check_sampling(temperature, top_k, top_p)
     if len(seeds) != len(first):
         raise ConfigError(f"seeds must be one a sequence, {len(first)}, got {len(seeds)}")
     draws = [np.random.default_rng(seed % (1 << 64)) for seed in seeds]
 
-    def choose(scores: Any, rows: Sequence[int]) -> list[int | None]:
+    def choose(scores: Any, rows: Sequence[int]) -> list[_Choice | None]:
         if temperature == 0 or top_k == 1:
             return _likeliest(scores)
-        found: list[int | None] = []
+        found: list[_Choice | None] = []
         for log_probs, row in zip(as_array(scores), rows, strict=True):
             shares = chances(log_probs, temperature=temperature, top_k=top_k, top_p=top_p)
             reached = np.cumsum(shares)
             point = draws[row].random() * reached[-1]
-            drawn = int(np.searchsorted(reached, point, side="right"))
-            found.append(drawn if reached[-1] > 0 else None)
+            id_ = int(np.searchsorted(reached, point, side="right"))
+            found.append(_Choice(id_, float(log_probs[id_])) if reached[-1] > 0 else None)
         return found
 
     starts = _Starts(max_lengths, prefixes, history)
@@ -130,17 +179,25 @@ def greedy(
 ) -> list[list[int]]:
     """Take the likeliest id each time; the arguments are those of `sample`."""
 
-    def choose(scores: Any, _rows: Sequence[int]) -> list[int | None]:
+    def choose(scores: Any, _rows: Sequence[int]) -> list[_Choice | None]:
         return _likeliest(scores)
 
     starts = _Starts(max_lengths, prefixes, history)
-    return _decode(step, state, first, limits, choose, starts=starts)
+    found = _decode(step, state, first, limits, choose, starts=starts)
+    return [list(each.ids) for each in found]
 
 
-def _likeliest(scores: Any) -> list[int | None]:
+class _Choice(NamedTuple):
+    """An id, and its log-probability."""
+
+    id: int
+    log_prob: float
+
+
+def _likeliest(scores: Any) -> list[_Choice | None]:
     values, ids = largest(scores, 1)
     pairs = zip(values[:, 0].tolist(), ids[:, 0].tolist(), strict=True)
-    return [id_ if value > -np.inf else None for value, id_ in pairs]
+    return [_Choice(id_, value) if value > -np.inf else None for value, id_ in pairs]
 
 
 class _Starts(NamedTuple):
@@ -156,16 +213,17 @@ def _decode(
     state: Any,
     first: Sequence[int],
     limits: Limits,
-    choose: Callable[[Any, Sequence[int]], list[int | None]],
+    choose: Callable[[Any, Sequence[int]], list[_Choice | None]],
     *,
     starts: _Starts,
-) -> list[list[int]]:
+) -> list[Drawn]:
     """Go on until every sequence has stopped; those that have leave the batch."""
     forced = check_rows("prefixes", starts.prefixes, len(first))
     before = check_rows("history", starts.history, len(first))
     limits.check_prefixes(forced)
     ends = check_ends(starts.max_lengths, len(first), limits.max_length)
     decoded: list[list[int]] = [[] for _ in first]
+    log_probs, ended = [0.0] * len(first), [False] * len(first)
     rows, last = list(range(len(first))), [int(id_) for id_ in first]
     for _ in range(limits.max_length):
         if not rows:
@@ -179,12 +237,21 @@ def _decode(
         )
         chosen = choose(scores, rows)
         alive, last = [], []
-        for place, id_ in enumerate(chosen):
-            if id_ is not None and id_ != limits.stop:
-                decoded[rows[place]].append(id_)
-                if len(decoded[rows[place]]) < ends[rows[place]]:
-                    alive.append(place)
-                    last.append(id_)
+        for place, choice in enumerate(chosen):
+            if choice is None:
+                continue
+            row = rows[place]
+            log_probs[row] += choice.log_prob
+            if choice.id == limits.stop:
+                ended[row] = True
+                continue
+            decoded[row].append(choice.id)
+            if len(decoded[row]) < ends[row]:
+                alive.append(place)
+                last.append(choice.id)
         if len(alive) < len(rows):
             rows, state = [rows[place] for place in alive], reorder(state, alive)
-    return decoded
+    return [
+        Drawn(tuple(ids), log_prob, stopped)
+        for ids, log_prob, stopped in zip(decoded, log_probs, ended, strict=True)
+    ]

@@ -18,9 +18,12 @@ class Written:
     Args:
         text: The text.
         words: Its words, or pieces of words, blanks included.
-        score: What it was ranked by.
-        log_prob: The sum of the log-probabilities of its words and of its end.
-        ended: Whether it ended by itself; if not, it was as long as allowed.
+        score: What it was ranked by; where it was drawn by chance, `log_prob`.
+        log_prob: The sum of the log-probabilities of its words, and of its end if it ended, by the
+            model, before temperature, `top_k` and `top_p`; with a language model fused in, that of
+            both, by its weight.
+        ended: Whether it ended by itself; if not, it was as long as allowed, or no word could come
+            next.
         source: The words the model read, the end of the text last; empty of vectors.
         cut: Whether the source was longer than the model reads, and cut.
         attention: How much each word (row) looked at each item of the source (column), if asked.

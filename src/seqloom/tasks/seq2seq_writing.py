@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.data.ragged import Ragged
-from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, reorder, sample
+from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, draw, reorder
 from seqloom.decoding.beam import most_searches
 from seqloom.decoding.steps import Numbers
 from seqloom.errors import ConfigError
@@ -162,7 +162,7 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
         model, weight = search.language_model, search.fused_weight
         step, state = with_language_model(steps, state, text, model, weight, rows=len(reads))
     if search.temperature:
-        drawn = sample(
+        drawn = draw(
             step,
             state,
             first,
@@ -175,8 +175,8 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
             prefixes=prefixes,
         )
         return [
-            [Hypothesis(tuple(ids), np.nan, np.nan, len(ids) < end)]
-            for ids, end in zip(drawn, ends, strict=True)
+            [Hypothesis(each.ids, each.log_prob, score=each.log_prob, ended=each.ended)]
+            for each in drawn
         ]
     return beam_search(
         step,
