@@ -13,7 +13,7 @@ import seqloom
 from commands import call_command, start_command
 from seqloom import Embedder
 from seqloom.data import PrepareConfig, Text, prepare
-from seqloom.errors import ConfigError, DataError, NotFittedError
+from seqloom.errors import ConfigError, DataError, InputError, NotFittedError
 from seqloom.tasks.pretrained import embedding_matrix, open_vectors
 from seqloom.tasks.word_tests import evaluate_vectors, known_word
 from seqloom.text import TextConfig, Vocabulary, WordVectors, read_vectors
@@ -180,6 +180,29 @@ def test_a_test_of_other_words_is_refused(model):
         model.evaluate([{"first": "rot", "second": "blau", "score": 3}])
     with pytest.raises(DataError, match=r"questions must have known words only, got none among 0"):
         model.evaluate([])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("cat", "dog", 1.0)], r"must be tables of first.* got \('cat', 'dog', 1\.0\) as row 0"),
+        ([{"first": "cat", "second": "dog", "score": 1}, {"first": "cat"}], "as row 1"),
+        ([{"first": "cat", "second": None, "score": 1}], "'second': None"),
+        ([{"first": "cat", "second": "dog", "score": "high"}], "must be a number, got 'high'"),
+        ([{"a": "cat", "b": "dog", "c": "cat", "section": "x"}], "of section, a, b, c and d, got"),
+    ],
+)
+def test_rows_that_are_no_test_are_refused(model, rows, message):
+    with pytest.raises(InputError, match=message):
+        model.evaluate(rows)
+
+
+def test_what_is_no_word_is_refused(model):
+    with pytest.raises(InputError, match=r"words must be a list, got 'cat'; write \['cat'\]"):
+        model.embed("cat")
+    for ask in (model.nearest, lambda w: model.embed([w]), lambda w: model.similarity("cat", w)):
+        with pytest.raises(InputError, match="a word must be a text, got None"):
+            ask(None)
 
 
 def test_words_of_the_data_sets(shared_data):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.data.prepared import PrepareConfig
-from seqloom.errors import ConfigError, DataError, ShapeError
+from seqloom.errors import ConfigError, DataError, InputError, ShapeError
 from seqloom.tasks.corpus import TextSource, prepared_text, working_folder
 from seqloom.tasks.directory import (
     TRAINING,
@@ -29,7 +29,7 @@ from seqloom.tasks.directory import (
 from seqloom.tasks.estimator import Estimator
 from seqloom.tasks.language_engine import origin
 from seqloom.tasks.word_tables import most_frequent, read_table, write_table
-from seqloom.tasks.word_tests import TestSource, evaluate_vectors, known_word
+from seqloom.tasks.word_tests import TestSource, check_word, evaluate_vectors, known_word
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 from seqloom.text.vectors import WordVectors, write_vectors
 
@@ -245,11 +245,17 @@ class Embedder(Estimator):
         """Return the vectors of words alone (N, D).
 
         Raises:
+            InputError: If it is one text, which would be read letter by letter.
             DataError: If a word has none, with the known word that is spelled most alike.
         """
+        if isinstance(words, str) or not isinstance(words, Iterable):
+            raise InputError(f"words must be a list, got {words!r}; write [{words!r}]")
+        words = list(words)
         vectors = None if self.is_contextual and self._context().is_spelled() else self.vectors
         if vectors is None:
-            return self.engine_.embed(list(words))
+            for word in words:
+                check_word(word)
+            return self.engine_.embed(words)
         found = [vectors.vector(self._known(word)) for word in words]
         return np.stack(found) if found else np.zeros((0, vectors.size), np.float32)
 
@@ -259,6 +265,7 @@ class Embedder(Estimator):
 
     def nearest(self, word: str, k: int = 10) -> list[tuple[str, float]]:
         """Return the k words of greatest cosine with a word, with it."""
+        check_word(word)
         if self.is_contextual and word not in self.vectors and self.engine_.is_spelled():
             return self.vectors.nearest(self.embed([word])[0], k)
         return self.vectors.nearest(self._known(word), k)

@@ -14,7 +14,7 @@ from seqloom.data.datasets import find_dataset, open_dataset
 from seqloom.data.datasets.catalog import dataset_names
 from seqloom.data.datasets.corpora import read_analogies, read_scored_pairs
 from seqloom.data.sources import read_lines
-from seqloom.errors import DataError, nearest
+from seqloom.errors import DataError, InputError, nearest
 from seqloom.metrics import analogy_answers, spearman
 from seqloom.text.vectors import WordVectors
 
@@ -24,6 +24,16 @@ SPELLINGS = 50_000  # the most frequent words, among which the nearest spelling 
 Read = Callable[[str], list[str]]
 TestSource = str | PathLike[str] | Iterable[Mapping[str, Any]]
 """A file, "NAME:SPLIT" of a named data set, all splits of "NAME", or rows with its fields."""
+
+
+def check_word(word: object) -> None:
+    """Refuse what is no word.
+
+    Raises:
+        InputError: With what it is.
+    """
+    if not isinstance(word, str):
+        raise InputError(f"a word must be a text, got {word!r}")
 
 
 def find_word(vectors: WordVectors, word: str, read: Read | None = None) -> str | None:
@@ -39,8 +49,10 @@ def known_word(vectors: WordVectors, word: str, read: Read | None = None) -> str
     """Return the word as it has a vector.
 
     Raises:
+        InputError: If it is no text.
         DataError: If it has none, with the known word that is spelled most alike.
     """
+    check_word(word)
     found = find_word(vectors, word, read)
     if found is not None:
         return found
@@ -69,6 +81,7 @@ def evaluate_vectors(
         and `questions`.
 
     Raises:
+        InputError: If a row is none of those.
         DataError: If no row has known words only.
     """
     if isinstance(data, (str, PathLike)):
@@ -80,9 +93,30 @@ def evaluate_vectors(
                 for figure, value in evaluate_vectors(vectors, f"{name}:{split}", read).items()
             }
     rows = list(_rows(data))
+    _check_rows(rows)
     if rows and "score" in rows[0]:
         return _similarities(vectors, rows, read)
     return _analogies(vectors, rows, read)
+
+
+def _check_rows(rows: list[Any]) -> None:
+    """Refuse rows that are neither judged pairs nor analogies, all of one kind."""
+    scored = bool(rows) and isinstance(rows[0], Mapping) and "score" in rows[0]
+    words, more = (("first", "second"), "score") if scored else (tuple("abcd"), "section")
+    for number, row in enumerate(rows):
+        is_row = isinstance(row, Mapping) and more in row
+        if not is_row or not all(isinstance(row.get(name), str) for name in words):
+            raise InputError(
+                "rows must be tables of first, second and score, or of section, a, b, c and d, got "
+                f"{row!r} as row {number}"
+            )
+        if scored:
+            try:
+                float(row[more])
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"a score must be a number, got {row[more]!r} in row {number}"
+                ) from None
 
 
 def _rows(data: TestSource) -> Iterable[Mapping[str, Any]]:
