@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
+from copy import deepcopy
 from itertools import pairwise
 
 import numpy as np
@@ -388,6 +390,15 @@ def test_parameters_can_be_read_and_set():
     assert {s.score for s in model.summarize(TEXT, ratio=1.0)} == {1.0}
     model.set_params(arch="lead")
     assert model.summarize(TEXT, sentences=1)[0].index == 0
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_copies_and_pickles_summarize_alike(arch):
+    model = Summarizer(arch)
+    expected = model.summarize(TEXT, sentences=2).text
+    for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), deepcopy(Summarizer(arch))):
+        assert other.summarize(TEXT, sentences=2).text == expected
+        assert other.summarize("Новые words. 新词也有。 Of another text.", sentences=1)
 
 
 # -- bad input -----------------------------------------------------------------------------------

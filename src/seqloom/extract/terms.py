@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from itertools import accumulate, chain
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,14 @@ class Terms:
         codes, spans = _joined(left_out)
         while not leave_out(codes, spans, self._table.arrays):
             self._table.grow()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock, which a copy has of its own, as no thread is changing it."""
+        with self._lock:
+            return {name: deepcopy(v) for name, v in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     @property
     def is_full(self) -> bool:
