@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 import seqloom
-from seqloom import LanguageModel
+from seqloom import Classifier, LanguageModel
 from seqloom.errors import ConfigError, DataError, SeqloomError
 from seqloom.tasks import directory as directory_module
 from seqloom.tasks.directory import (
@@ -78,6 +78,15 @@ def test_what_is_written_is_read(tmp_path):
         "x.json",
         "y.txt",
     ]
+
+
+def test_half_a_pair_of_surrogates_is_written_and_read(tmp_path):
+    labels = ["\ud800", "东"]
+    model = Classifier("softmax").fit(["a", "b"], labels)
+    model.metrics_ = {"f1/\ud800": 0.5}
+    place = model.save(tmp_path / "model")
+    assert "f1/\\ud800" in (place / "README.md").read_text(encoding="utf-8")
+    assert Classifier.load(place).predict(["a", "b"]).tolist() == labels
 
 
 def test_a_model_may_be_read_by_whoever_may_read_a_new_file(tmp_path):

@@ -183,7 +183,7 @@ def _write_all(
         nested[name] = json.loads((place / name / HEADER).read_text(encoding="utf-8"))["digest"]
     if numbers is None:
         numbers = sum(tensor.numel() for tensor in (weights or {}).values())
-    _write_file(place / CARD, _card(header, numbers))
+    _write_file(place / CARD, _card(header, numbers).encode(errors="backslashreplace"))
     own = [*([WEIGHTS] if weights is not None else []), *files]
     values: dict[str, Any] = {
         "format": FORMAT,
@@ -198,8 +198,7 @@ def _write_all(
         "models": nested,
     }
     values["digest"] = _digest(values)
-    text = json.dumps(values, indent=1, ensure_ascii=False)
-    _write_file(place / HEADER, text)
+    _write_file(place / HEADER, _json(values, indent=1))
 
 
 def _card(header: ModelHeader, numbers: int) -> str:
@@ -341,10 +340,14 @@ def _as_bytes(content: Any) -> bytes:
         return content
     if isinstance(content, str):
         return content.encode()
+    return _json(content, separators=(",", ":"))
+
+
+def _json(content: Any, **layout: Any) -> bytes:
     try:
-        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(content, ensure_ascii=False, **layout).encode()
     except UnicodeEncodeError:  # half a pair of surrogates: only escaped is it valid
-        return json.dumps(content, separators=(",", ":")).encode()
+        return json.dumps(content, **layout).encode()
 
 
 def _write_file(path: Path, content: Any) -> None:
