@@ -71,6 +71,11 @@ def test_wrong_markers_are_refused(sentence, message):
         ((0, 9), (2, 3), r"within 0..5, got \(0, 9\)"),
         ((0, 0), (2, 3), r"within 0..5, got \(0, 0\)"),
         ((1, 2), (3, 4), r"must not be empty, got \(1, 2\)"),
+        ((0, 1), (2, 3.0), r"two whole numbers, got \(2, 3\.0\) in 'a b c'"),
+        ((0, 1, 2), (2, 3), r"two whole numbers, got \(0, 1, 2\) in"),
+        ("ab", (2, 3), "two whole numbers, got 'ab' in"),
+        ((0, 1), None, "two whole numbers, got None in"),
+        ((False, True), (2, 3), r"two whole numbers, got \(False, True\) in"),
         ((0, 3), (2, 5), r"before the other begins, got \(0, 3\) and \(2, 5\)"),
     ],
 )

@@ -436,6 +436,7 @@ def test_unknown_options_name_the_nearest(options, message):
         ({"vocabulary": {"min_cout": 2}}, "'vocabulary.min_cout'; did you mean 'min_count'"),
         ({"vocabulary": {"min_count": 99}}, "often enough, got none .*min_count=99"),
         ({"training": {"epoch": 3}}, "'training.epoch'; did you mean 'epochs'"),
+        ({"training": "x"}, "training must be a table of settings, got 'x'"),
         ({"training": {"patience": 3}}, "need validation data, got valid=None"),
         ({"arch": "mlp", "dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
     ],

@@ -98,3 +98,9 @@ def test_where_probabilities_have_no_place_they_are_refused() -> None:
         Classifier("softmax").fit(np.eye(2), ["a", "b"]).evaluate(np.eye(2), y)
     with pytest.raises(InputError, match="one length"):
         Classifier("softmax").fit(np.eye(3), y)
+
+
+@pytest.mark.parametrize("several", [{"a"}, ["a", "b"], ("a",), frozenset("a"), np.array(["a"])])
+def test_several_labels_beside_probabilities_are_refused(several: Any) -> None:
+    with pytest.raises(InputError, match="one label, got several of them in y"):
+        Classifier("softmax").fit(np.eye(2), [{"a": 0.5, "b": 0.5}, several])

@@ -47,3 +47,5 @@ def test_the_first_words_of_the_file_are_added(most, added):
 def test_a_negative_number_is_refused_before_anything_is_read():
     with pytest.raises(ConfigError, match="unseen_vectors must be true, false or a number of"):
         Tagger("blstm", unseen_vectors=-1).fit("nowhere.conll")
+    with pytest.raises(ConfigError, match=r"a number of words, got 2\.5"):
+        Tagger("blstm", unseen_vectors=2.5).fit("nowhere.conll")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
+from numbers import Integral
 from os import fspath
 from typing import NamedTuple
 
@@ -211,7 +212,12 @@ def check_spans(text: str, first: tuple[int, int], second: tuple[int, int]) -> N
     Raises:
         InputError: With the span that is wrong.
     """
-    for start, end in (first, second):
+    for span in (first, second):
+        if not _is_span(span):
+            raise InputError(
+                f"an entity must be (start, end), two whole numbers, got {span!r} in {shown(text)}"
+            )
+        start, end = span
         if not 0 <= start < end <= len(text):
             raise InputError(
                 f"an entity must be a span within 0..{len(text)}, got ({start}, {end}) in "
@@ -224,6 +230,14 @@ def check_spans(text: str, first: tuple[int, int], second: tuple[int, int]) -> N
             f"one entity must end before the other begins, got {tuple(first)} and {tuple(second)} "
             f"in {shown(text)}"
         )
+
+
+def _is_span(span: object) -> bool:
+    return (
+        isinstance(span, tuple | list)
+        and len(span) == 2
+        and all(isinstance(end, Integral) and not isinstance(end, bool) for end in span)
+    )
 
 
 def read_answers(path: Source, labels: Container[str] = SEMEVAL_LABELS) -> dict[str, str]:

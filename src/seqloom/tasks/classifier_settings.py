@@ -16,7 +16,7 @@ from seqloom.tasks.classifier_text import Terms
 from seqloom.tasks.classifier_training import check_class_weight, check_perceptron
 from seqloom.tasks.pretrained import EmbeddingMatrix, embedding_matrix, open_vectors
 from seqloom.tasks.sequences import Sequences
-from seqloom.tasks.setting_checks import check_flags
+from seqloom.tasks.setting_checks import check_flags, check_whole
 from seqloom.tasks.text_features import FeatureConfig, TermLimits
 from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text.vectors import WordVectors
@@ -36,8 +36,8 @@ def make_encoder(owner: Classifier) -> ExampleEncoder:
     """Return how examples are read; wrong settings are refused."""
     features = {"features": owner.features, "max_n": owner.max_n, "weighting": owner.weighting}
     most = owner.max_length
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise ConfigError(f"max_length must be a whole number of at least 1, got {most!r}")
+    if most is not None:
+        check_whole(owner, "max_length", 1)
     sequences = reads_sequences(owner)
     if sequences and most is None:
         most = load_config_class(owner.architecture).MAX_LENGTH

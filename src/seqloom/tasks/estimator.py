@@ -91,7 +91,8 @@ class Estimator(ABC):
         if deep:
             for name, table in tables.items():
                 if isinstance(table, Mapping) or is_dataclass(table):
-                    params |= {f"{name}__{key}": v for key, v in _as_mapping(table).items()}
+                    own = _as_mapping(table, name)
+                    params |= {f"{name}__{key}": v for key, v in own.items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -113,7 +114,7 @@ class Estimator(ABC):
         for name, value in params.items():
             table, _, path = name.partition("__")
             if table in self.settings and path:
-                changed = _as_mapping(getattr(self, table))
+                changed = _as_mapping(getattr(self, table), table)
                 _set_inside(changed, path.split("__"), value)
                 setattr(self, table, changed)
             elif name in self.settings:
@@ -152,7 +153,11 @@ class Estimator(ABC):
         if isinstance(self.training, TrainConfig):
             return self.training
         defaults = getattr(load_config_class(self.architecture), "TRAINING", {})
-        return from_dict(TrainConfig, merge(defaults, self.training or {}), where="training")
+        return from_dict(TrainConfig, merge(defaults, self.training_table()), where="training")
+
+    def training_table(self) -> dict[str, Any]:
+        """Return the user's own settings of the loop, as a table."""
+        return _as_mapping(self.training, "training")
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -240,16 +245,18 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _as_mapping(table: Any) -> dict[str, Any]:
+def _as_mapping(table: Any, name: str) -> dict[str, Any]:
     if table is None:
         return {}
     if is_dataclass(table):
         return to_dict(table)
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{name} must be a table of settings, got {table!r}")
     return dict(table)
 
 
 def _set_inside(table: dict[str, Any], path: list[str], value: Any) -> None:
     for part in path[:-1]:
-        table[part] = _as_mapping(table.get(part))
+        table[part] = _as_mapping(table.get(part), part)
         table = table[part]
     table[path[-1]] = value

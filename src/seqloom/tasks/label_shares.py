@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seqloom.errors import InputError
 from seqloom.tasks.labels import numbered
-from seqloom.tasks.vectors import as_labels, check_length
+from seqloom.tasks.vectors import SINGLE, as_labels, check_length, is_several
 
 SLACK = 1e-3  # how far from 1 probabilities may add up
 
@@ -52,6 +52,8 @@ def as_label_shares(y: Sequence[Any], count: int) -> LabelShares:
     check_length(y, count)
     rows, labels, shares = [], [], []
     for number, given in enumerate(y):
+        if is_several(given):
+            raise InputError(SINGLE)
         own = given if isinstance(given, Mapping) else {given: 1.0}
         _check(own, number)
         total = math.fsum(own.values())

@@ -37,7 +37,7 @@ from seqloom.tasks.relation_text import (
 from seqloom.tasks.relation_training import learn_relations, set_apart
 from seqloom.tasks.relation_words import MARKER_IDS
 from seqloom.tasks.scikit import estimator_tags
-from seqloom.tasks.setting_checks import check_flags
+from seqloom.tasks.setting_checks import check_flags, check_whole
 from seqloom.tasks.supervised_objective import all_scores
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import check_unseen
@@ -223,7 +223,7 @@ class RelationClassifier(Estimator):
 
         if isinstance(self.training, TrainConfig) or self.arch == "transformer":
             return super().build_training()
-        return from_dict(TrainConfig, merge(TRAINING, self.training or {}), where="training")
+        return from_dict(TrainConfig, merge(TRAINING, self.training_table()), where="training")
 
     def _check_settings(self) -> TermLimits:
         """Refuse what can be refused before any data is read."""
@@ -231,14 +231,10 @@ class RelationClassifier(Estimator):
         self.build_config(vocab_size=8, input_size=0, output_size=2)
         if not (isinstance(self.valid_share, int | float) and 0 <= self.valid_share < 1):
             raise ConfigError(f"valid_share must lie in [0, 1), got {self.valid_share!r}")
-        if self.position_size < 0 or self.max_distance < 1:
-            raise ConfigError(
-                "position_size must not be negative and max_distance positive, got "
-                f"{self.position_size} and {self.max_distance}"
-            )
-        whole = isinstance(self.around, int) and not isinstance(self.around, bool)
-        if self.around is not None and not (whole and self.around >= 0):
-            raise ConfigError(f"around must be None or not below 0, got {self.around!r}")
+        check_whole(self, "position_size", 0)
+        check_whole(self, "max_distance", 1)
+        if self.around is not None:
+            check_whole(self, "around", 0)
         check_unseen(self.unseen_vectors)
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")

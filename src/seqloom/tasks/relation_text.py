@@ -262,4 +262,7 @@ def read_labeled_sentences(
     sentences, labels = read_sentences(x, y)
     if labels is None:
         raise InputError(f"the {what} data must have a label a sentence, got none; give y")
+    for number, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise InputError(f"the label of sentence {number} must be a text, got {label!r}")
     return LabeledSentences(read(sentences), labels)

@@ -18,10 +18,10 @@ def check_unseen(most: int | bool) -> None:
     """Refuse what is no number of words that are known by their vectors.
 
     Raises:
-        ConfigError: If it is negative.
+        ConfigError: If it is negative, or no whole number.
     """
-    if most < 0:
-        raise ConfigError(f"unseen_vectors must be true, false or a number of words, got {most}")
+    if not isinstance(most, int) or most < 0:
+        raise ConfigError(f"unseen_vectors must be true, false or a number of words, got {most!r}")
 
 
 def know_by_vector(

@@ -78,12 +78,12 @@ def as_labels(y: Any, count: int) -> NDArray[Any]:
     try:
         array = np.asarray(y)
     except ValueError:
-        raise InputError(_SINGLE) from None
+        raise InputError(SINGLE) from None
     if array.ndim == 2 and array.shape[1] == 1:
         warn_of_column()
         array = array[:, 0]
-    if array.ndim != 1 or (array.dtype == object and any(_is_several(label) for label in array)):
-        raise InputError(_SINGLE)
+    if array.ndim != 1 or (array.dtype == object and any(is_several(label) for label in array)):
+        raise InputError(SINGLE)
     check_length(array, count)
     if array.dtype.kind == "f":
         _check_finite(array, "y")
@@ -103,13 +103,14 @@ def as_labels(y: Any, count: int) -> NDArray[Any]:
     return array
 
 
-_SINGLE = (
+SINGLE = (
     "every example must have one label, got several of them in y; set multilabel=True for sets of "
     "labels"
 )
 
 
-def _is_several(label: Any) -> bool:
+def is_several(label: Any) -> bool:
+    """Whether this is several labels, not one."""
     return isinstance(label, list | tuple | set | frozenset | np.ndarray)
 
 
