@@ -435,10 +435,10 @@ CASES = {
         ":2: 'label' must be a label, got [{'x': 1}]",
         (1, 1),
     ),
-    "label-empty-list": (
+    "label-empty-in-list": (
         labeled_jsonl,
-        '{"text": "a", "label": 1}\n{"text": "a", "label": []}\n',
-        ":2: 'label' must be a label, got []",
+        '{"text": "a", "label": 1}\n{"text": "a", "label": ["b", ""]}\n',
+        ":2: 'label' must be a label, got ['b', '']",
         (1, 1),
     ),
     "label-blank": (

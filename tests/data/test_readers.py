@@ -293,6 +293,16 @@ def test_several_labels_by_separator_or_list(write):
     assert list(read_labeled(by_list)) == expected
 
 
+def test_no_label_is_an_empty_list_or_an_empty_field_with_a_separator(write):
+    expected = [LabeledText("x", ("a", "b")), LabeledText("y", ())]
+    by_list = write("a.jsonl", '{"text":"x","label":["a","b"]}\n{"text":"y","label":[]}')
+    assert list(read_labeled(by_list)) == expected
+    by_separator = write("a.csv", "text,label\nx,a|b\ny,\n")
+    assert list(read_labeled(by_separator, separator="|")) == expected
+    with pytest.raises(DataError, match=r"a\.csv:3: 'label' must be a label, got ''"):
+        list(read_labeled(by_separator))
+
+
 @pytest.mark.parametrize(
     ("value", "label"),
     [("1", "1"), ("1.5", "1.5"), ("2.0", "2"), ("true", "True"), ('"1.0"', "1.0")],

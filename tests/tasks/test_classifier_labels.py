@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -190,6 +192,18 @@ def test_sets_of_labels_from_files_and_examples(tmp_path):
         model = Classifier("logistic", multilabel=True).fit(source)
         np.testing.assert_allclose(model.decision_function(TOPICS), wanted, atol=1e-8)
         assert model.evaluate(source)["accuracy"] == 1.0
+
+
+def test_a_file_may_have_texts_without_a_label(tmp_path):
+    rows = [{"text": t, "label": sorted(s)} for t, s in zip(TOPICS, SETS, strict=True)]
+    path = tmp_path / "topics.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    model = Classifier("logistic", multilabel=True).fit(path)
+    assert model.predict(TOPICS) == SETS and model.evaluate(path)["accuracy"] == 1.0
+    one = tmp_path / "one.jsonl"
+    one.write_text('{"text": "a b", "label": "x"}\n{"text": "c d", "label": []}\n')
+    with pytest.raises(InputError, match=r"must have one label, got \(\) for text 1"):
+        Classifier("logistic").fit(one)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class LabeledText:
-    """A text and its class; several classes when the data is multi-label."""
+    """A text and its class; any number of classes when the data is multi-label."""
 
     text: str
     labels: tuple[str, ...]

@@ -52,7 +52,8 @@ def read_labeled(
     """Read texts with their classes from a table (see `read_rows` for the formats).
 
     Labels become strings without blanks around them (a whole number held as a float, as pandas
-    does beside missing values, is written as the integer it is).
+    does beside missing values, is written as the integer it is). An empty list, or with a separator
+    an empty field, is no label at all, as an example of several labels may have.
 
     Args:
         source: A file, compressed or not, or a data frame.
@@ -187,7 +188,7 @@ def _labels(row: Row, name: str, separator: str | None) -> tuple[str, ...]:
         value = [part for part in value.split(separator) if part.strip()]
     parts = value if isinstance(value, list | tuple) else [value]
     labels = [_label(part) for part in parts]
-    if not labels or not all(labels):
+    if not all(labels):
         raise DataError(f"{name!r} must be a label, got {shown(value)}", row.path, row.line)
     return tuple(dict.fromkeys(labels))
 

@@ -166,7 +166,7 @@ def _from_prepared(data: PreparedData, *, multilabel: bool) -> Labeled:
         raise DataError(f"a classifier needs prepared labeled text, got kind {data.kind!r}")
     rows = np.asarray(data.data.values["labels"])
     if (rows.sum(axis=1) != 1).any() and not multilabel:
-        raise DataError("every text must have one label, got several; set multilabel=True")
+        raise DataError("every text must have one label, got none or several; set multilabel=True")
     vocabulary = data.vocabularies["words"]
     special = set(vocabulary.specials.names())
     words = [
