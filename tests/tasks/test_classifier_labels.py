@@ -231,8 +231,22 @@ def test_a_label_that_was_never_learned():
     assert found["micro_f1"] == pytest.approx(2 * 2 / (2 * 2 + 0 + 1))
     with pytest.raises(InputError, match=r"validation data must occur.* got 'crime'"):
         Classifier("logistic", multilabel=True).fit(TOPICS, SETS, valid=(["x"], [{"crime"}]))
+    with pytest.raises(InputError, match="was learned, str such as 'money', got int such as 1"):
+        model.evaluate(["sport", "money"], [{1}, set()])
+    assert model.evaluate(["sport", "money"], [{1}, {"crime"}])["accuracy"] == 0.0
     one = make("cnn", training={**LOOP, "epochs": 1}).fit(TEXTS, LABELS)
     assert one.evaluate(TEXTS, ["never"] * len(TEXTS))["accuracy"] == 0.0
+
+
+def test_labels_of_another_type_are_refused():
+    x = np.eye(2)
+    texts, numbers = (Classifier("softmax").fit(x, y) for y in (["1", "2"], [1, 2]))
+    with pytest.raises(InputError, match="was learned, str such as '1', got int such as 1"):
+        texts.evaluate(x, [1, 2])
+    with pytest.raises(InputError, match=r"was learned, int such as 1, got str such as '.'"):
+        numbers.score(x, ["1", "2"])
+    assert numbers.score(x, [1.0, 2.0]) == numbers.score(x, np.array([1, 2], object)) == 1.0
+    assert numbers.score(x, [7, 8]) == 0.0
 
 
 # -- weights of classes ---------------------------------------------------------------------------
@@ -272,6 +286,9 @@ def test_weights_of_classes_in_a_network():
         model = make("cnn", dropout=0.0, class_weight=weight, valid_share=0, training=own)
         found = model.fit(texts, labels).predict_proba(texts[:1])[0, 1]
         assert found == pytest.approx(chance, abs=0.02)
+    for arch in ("softmax", "logistic", "mlp"):
+        with pytest.raises(InputError, match=r"a weight above 0, got \{'x': 0, 'y': 0\.0\}"):
+            Classifier(arch, class_weight={"x": 0, "y": 0.0}).fit(texts, labels)
     balanced = compute_class_weight("balanced", classes=np.array(["x", "y"]), y=labels)
     ours = class_weights("balanced", np.array(["x", "y"]), np.array([0] * 24 + [1] * 6))
     np.testing.assert_allclose(ours, balanced)

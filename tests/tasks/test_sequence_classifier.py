@@ -437,6 +437,17 @@ def test_wrong_settings_are_refused(arch, options, message):
         Classifier(arch, **options).fit(TEXTS, LABELS)
 
 
+def test_scores_that_are_no_numbers_are_refused():
+    x, y = some_sequences(20)
+    model = make("transformer", training={"epochs": 1, "device": "cpu"}).fit(x, y)
+    far = [x[0], np.full_like(x[1], 1e30)]
+    for use in (model.predict, model.predict_proba, model.classify, model.decision_function):
+        with pytest.raises(InputError, match="finite scores, got nan for example 1"):
+            use(far)
+    with pytest.raises(InputError, match="finite scores, got nan for example 1"):
+        model.evaluate(far, y[:2])
+
+
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="at least two classes to tell apart, got 1 class: 'pos'"):
         make("cnn").fit(TEXTS, ["pos"] * len(TEXTS))

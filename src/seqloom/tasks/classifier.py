@@ -361,7 +361,15 @@ class Classifier(Estimator):
         return self._scores_of(self._read(x))
 
     def _scores_of(self, read: Labeled) -> NDArray[np.float64]:
-        return all_scores(self.model_, features_like(read, self.terms_))
+        scores = all_scores(self.model_, features_like(read, self.terms_))
+        wrong = np.argwhere(~np.isfinite(scores))
+        if len(wrong):
+            row, column = wrong[0]
+            raise InputError(
+                f"X must have finite scores, got {scores[row, column]} for example {row}; are its "
+                "numbers far larger than those learned from?"
+            )
+        return scores
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the label of each example; with `multilabel` a set each, or a table of 0 and 1.

@@ -18,7 +18,7 @@ from seqloom.tasks.classifier_multilabel import (
     tuned_thresholds,
 )
 from seqloom.tasks.classifier_results import Classification, Explanation
-from seqloom.tasks.labels import labels_from_dict, labels_to_dict
+from seqloom.tasks.labels import check_kind, labels_from_dict, labels_to_dict
 
 Floats = NDArray[np.float64]
 
@@ -124,8 +124,10 @@ class Decision:
         """Return how well examples are classified; see `Classifier.evaluate`."""
         if isinstance(y, LabelSets):
             check_columns(y, self.classes)
+            check_kind((label for row in y.sets for label in row), self.classes)
             found = multilabel_metrics(self._sets(self._table(scores)), y.sets)
             return {**found, "examples": float(len(y.sets))}
+        check_kind(y.tolist(), self.classes)
         predicted = self.classes[chosen(scores)]
         found = class_metrics(predicted, y)
         if self.link is not None:

@@ -82,7 +82,7 @@ def class_weights(
         multilabel: Whether it is the last.
 
     Raises:
-        InputError: If a label is none of the classes.
+        InputError: If a label is none of the classes, or none of them has a weight.
     """
     if wanted is None:
         return None
@@ -93,7 +93,12 @@ def class_weights(
                 raise InputError(
                     f"class_weight must name labels of the training data, got {label!r}"
                 )
-        return np.array([float(wanted.get(label, 1.0)) for label in names])
+        weights = np.array([float(wanted.get(label, 1.0)) for label in names])
+        if not weights.any():
+            raise InputError(
+                f"class_weight must leave a label a weight above 0, got {dict(wanted)!r}"
+            )
+        return weights
     if not multilabel:
         whole = targets.ndim == 1
         counts = np.bincount(targets, minlength=len(classes)) if whole else targets.sum(axis=0)

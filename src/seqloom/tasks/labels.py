@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,23 @@ def numbered(y: NDArray[Any], classes: NDArray[Any], what: str) -> NDArray[np.in
             f"{', '.join(repr(label) for label in list(numbers)[:20])}"
         )
     return np.array([numbers[label] for label in y.tolist()], np.int64)
+
+
+def check_kind(labels: Iterable[Any], classes: NDArray[Any]) -> None:
+    """Refuse labels to measure by that are names where numbers were learned, or the other way.
+
+    Raises:
+        InputError: If all of them are, with both types.
+    """
+    given, known = set(labels), classes.tolist()
+    learned_names = isinstance(known[0], str)
+    if not given or any(isinstance(label, str) is learned_names for label in given):
+        return
+    found = next(iter(given))
+    raise InputError(
+        f"labels must be of the type that was learned, {type(known[0]).__name__} such as "
+        f"{known[0]!r}, got {type(found).__name__} such as {found!r}"
+    )
 
 
 def labels_to_dict(classes: NDArray[Any]) -> dict[str, Any]:
