@@ -65,6 +65,8 @@ def test_bad_input_and_settings_are_refused():
     model = Captioner(hidden_size=4, training={**QUICK, "epochs": 1}).fit(PAIRS)
     with pytest.raises(InputError, match="input 1 must hold 9 numbers as in training, got 4"):
         model.caption([np.ones(9), np.ones(4)])
+    with pytest.raises(InputError, match="must be several vectors or images, got NoneType"):
+        model.caption(None)
     with pytest.raises(ConfigError, match="need a model with attention"):
         model.caption([np.ones(9)], attention=True)
     with pytest.raises(ConfigError, match="'feeding' must be one of 'first', 'output', got 'last'"):

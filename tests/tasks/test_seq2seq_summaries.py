@@ -8,7 +8,7 @@ import pytest
 from test_translator import PAIRS, SENTENCES, TARGETS, small
 
 from seqloom import Summarizer
-from seqloom.errors import ConfigError
+from seqloom.errors import ConfigError, InputError
 
 
 @pytest.mark.parametrize("arch", ["seq2seq", "pointer", "transformer"])
@@ -26,6 +26,26 @@ def test_summaries_are_written(arch, tmp_path, caplog):
         model.summarize("red green", sentences=2)
     with pytest.raises(ConfigError, match="reading belongs to summaries by sentences"):
         Summarizer(arch, reading={"language": "en"})
+
+
+@pytest.mark.parametrize("arch", ["textrank", "tfidf", "additive"])
+def test_what_is_no_text_is_refused(arch):
+    writes = arch == "additive"
+    model = small(arch, Summarizer, training={"epochs": 1}) if writes else Summarizer(arch)
+    model = model.fit(PAIRS) if writes else model
+    with pytest.raises(InputError, match="a text or several must be given, got NoneType"):
+        model.summarize(None)
+    with pytest.raises(InputError, match="a text must be a str, got NoneType"):
+        model.summarize(["red green", None])
+    with pytest.raises(InputError, match="texts must be several, one after the other, got str"):
+        next(model.summarize_all("red green"))
+    with pytest.raises(InputError, match="a text or several must be given, got int"):
+        list(model.summarize_all([5]))
+    with pytest.raises(InputError, match="texts or pairs of a text and its summary, got NoneType"):
+        model.evaluate(None)
+    if arch != "textrank":
+        with pytest.raises(InputError, match="of a text and its summary, got NoneType"):
+            model.fit(None)
 
 
 def test_choosing_sentences_takes_no_settings_of_writing():

@@ -150,6 +150,11 @@ def test_vectors_as_a_source():
         model.translate([table[:2]], replace_unknown=True)
     with pytest.raises(InputError, match=r"source 1 must be vectors of shape \(S, D\).*got str"):
         model.translate([table[:2], "words"])
+    for odd, shown in (([["a", "b", "c"]], "'a'"), ([[1.0, 2.0], [1.0]], r"\[1\.0\]")):
+        with pytest.raises(InputError, match=rf"source 0 must be vectors of .*got.*{shown}"):
+            model.translate([odd])
+    with pytest.raises(InputError, match=r"source 0 must be vectors of .*got ndarray"):
+        model.translate([table[:2] * 1j])
     with pytest.raises(InputError, match="source 0 must hold numbers, got NaN"):
         model.translate([table[:2] * np.nan])
 
@@ -245,6 +250,19 @@ def test_words_of_one_source_have_ids_of_their_own():
         ({"temperature": 1.0, "n_best": 2}, "belong to a search, got temperature=1.0"),
         ({"top_k": 3}, "belong to drawing by chance, got temperature=0"),
         ({"lm_weight": 0.5}, "lm_weight=0.5 needs a language_model"),
+        ({"beam": 2.5}, "'beam' must be a whole number, got 2.5"),
+        ({"beam": "5"}, "'beam' must be a whole number, got '5'"),
+        ({"max_length": 2.5}, "'max_length' must be a whole number, got 2.5"),
+        ({"seed": None}, "'seed' must be a whole number, got None"),
+        ({"prefix": None}, "'prefix' must be text, got None"),
+        ({"attention": "yes"}, "'attention' must be true or false, got 'yes'"),
+        (
+            {"coverage_penalty": np.nan},
+            "coverage_penalty must not be negative or infinite, got nan",
+        ),
+        ({"length_penalty": np.inf}, "length_penalty must not be negative or infinite, got inf"),
+        ({"lm_weight": np.nan}, "lm_weight must not be negative or infinite, got nan"),
+        ({"no_repeat": -2}, "no_repeat must not be negative, got -2"),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"max_length": 3, "min_length": 4}, "between 0 and max_length=3, got 4"),
         ({"min_length": -1}, "between 0 and max_length=None, got -1"),
@@ -259,10 +277,46 @@ def test_bad_searches_are_refused(models, options, message):
         models["additive"].translate("red", **options)
 
 
+def test_options_of_a_search_may_be_numbers_of_numpy(models):
+    options = {"beam": np.int64(2), "seed": np.int64(3), "temperature": np.float32(0.5)}
+    assert models["additive"].translate("red", **options).words is not None
+
+
+def test_what_is_no_source_target_or_pair_is_refused(models):
+    model = models["additive"]
+    with pytest.raises(InputError, match="must be a text or several sources, got NoneType"):
+        model.translate(None)
+    with pytest.raises(InputError, match="a target must be a text, got NoneType"):
+        model.score("red", None)
+    with pytest.raises(InputError, match="the name of a data set or tuples, got NoneType"):
+        model.fit(None)
+    with pytest.raises(InputError, match="the name of a data set or tuples, got int"):
+        model.evaluate(5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_source": "abc"}, "'max_source' must be a whole number, got 'abc'"),
+        ({"max_source": 1.5}, "'max_source' must be a whole number, got 1.5"),
+        ({"label_smoothing": "abc"}, "'label_smoothing' must be a number, got 'abc'"),
+        ({"own_words_epochs": 1.5}, "'own_words_epochs' must be a whole number, got 1.5"),
+        ({"consistency": np.nan}, "consistency must not be negative or infinite, got nan"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        small("additive", **options).fit(PAIRS)
+
+
 @pytest.mark.parametrize(
     ("arch", "options", "message"),
     [
-        ("additive", {"consistency": -1.0}, "consistency must not be negative, got -1.0"),
+        (
+            "additive",
+            {"consistency": -1.0},
+            "consistency must not be negative or infinite, got -1.0",
+        ),
         ("additive", {"consistency": 1.0, "own_words": 0.5}, "set one of them to 0, got 1.0 and"),
         ("pointer", {"consistency": 1.0}, "which a pointer has not; set it to 0, got 1.0"),
     ],

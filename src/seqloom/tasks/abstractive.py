@@ -72,7 +72,7 @@ class Writer:
             owner.text, None, owner.vocabulary, owner.max_source, copying=owner.arch == "pointer"
         )
         data = Data(_pairs(examples), None if valid is None else _pairs(valid), names)
-        goal = PairGoal(label_smoothing=owner.label_smoothing)
+        goal = from_dict(PairGoal, {"label_smoothing": owner.label_smoothing})
         owner.text_ = fit_pairs(owner, settings, goal, data, FitOptions(out, resume, callbacks))
 
     def summarize(

@@ -27,7 +27,7 @@ from seqloom.tasks.seq2seq_fitting import (
 from seqloom.tasks.seq2seq_objective import PairGoal, measure_pairs
 from seqloom.tasks.seq2seq_results import Written
 from seqloom.tasks.seq2seq_search import make_search
-from seqloom.tasks.seq2seq_text import PairText
+from seqloom.tasks.seq2seq_text import PairText, several
 from seqloom.tasks.seq2seq_writing import write_texts
 from seqloom.text import TextConfig
 
@@ -105,7 +105,8 @@ class Captioner(Estimator):
         self.require_fitted()
         width = self.model_.config.input_size
         reads = []
-        for number, item in enumerate(inputs):
+        given = several(inputs, "inputs must be several vectors or images")
+        for number, item in enumerate(given):
             vector = flat_vector(item, number)
             if vector.shape[1] != width:
                 raise InputError(

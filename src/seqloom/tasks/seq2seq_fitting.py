@@ -70,13 +70,14 @@ def text_settings(
     said otherwise.
     """  # noqa: D205
     source = text_config(text, "text")
-    return PairTextSettings(
-        source=source,
-        target=source if target_text is None else text_config(target_text, "target_text"),
-        vocabulary=from_dict(PairVocabulary, vocabulary or {}, where="vocabulary"),
-        max_source=max_source,
-        copying=copying,
-    )
+    settings = {
+        "source": source,
+        "target": source if target_text is None else text_config(target_text, "target_text"),
+        "vocabulary": from_dict(PairVocabulary, vocabulary or {}, where="vocabulary"),
+        "max_source": max_source,
+        "copying": copying,
+    }
+    return from_dict(PairTextSettings, settings)
 
 
 def fit_pairs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -45,8 +46,10 @@ class PairGoal:
             )
         if self.own_words_epochs < 1:
             raise ConfigError(f"own_words_epochs must be at least 1, got {self.own_words_epochs}")
-        if self.consistency < 0:
-            raise ConfigError(f"consistency must not be negative, got {self.consistency}")
+        if not 0 <= self.consistency < math.inf:
+            raise ConfigError(
+                f"consistency must not be negative or infinite, got {self.consistency}"
+            )
         if self.consistency and self.own_words:
             raise ConfigError(
                 "consistency compares two passes over the same words, which own_words changes; "

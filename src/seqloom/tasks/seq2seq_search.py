@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from seqloom.config import from_dict
 from seqloom.decoding.sampling import check_sampling
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.seq2seq_fusion import open_language_model
@@ -64,23 +65,7 @@ class Search:
 
     def __post_init__(self) -> None:
         check_sampling(self.temperature, self.top_k, self.top_p)
-        if self.beam < 1 or self.batch_size < 1:
-            raise ConfigError(
-                f"beam and batch_size must be at least 1, got {self.beam} and {self.batch_size}"
-            )
-        if self.max_length is not None and self.max_length < 1:
-            raise ConfigError(f"max_length must be at least 1, got {self.max_length}")
-        longest = math.inf if self.max_length is None else self.max_length
-        if not 0 <= self.min_length <= longest:
-            raise ConfigError(
-                f"min_length must lie between 0 and max_length={self.max_length}, got "
-                f"{self.min_length}"
-            )
-        if self.coverage_penalty < 0 or (self.lm_weight or 0) < 0:
-            raise ConfigError(
-                "coverage_penalty and lm_weight must not be negative, got "
-                f"{self.coverage_penalty} and {self.lm_weight}"
-            )
+        self._check_numbers()
         if self.temperature and (self.n_best > 1 or self.coverage_penalty):
             raise ConfigError(
                 "n_best and coverage_penalty belong to a search, got temperature="
@@ -94,6 +79,28 @@ class Search:
             raise ConfigError(f"lm_weight={self.lm_weight} needs a language_model, got None")
         if self.language_model is not None:
             object.__setattr__(self, "language_model", open_language_model(self.language_model))
+
+    def _check_numbers(self) -> None:
+        if self.beam < 1 or self.batch_size < 1:
+            raise ConfigError(
+                f"beam and batch_size must be at least 1, got {self.beam} and {self.batch_size}"
+            )
+        if self.max_length is not None and self.max_length < 1:
+            raise ConfigError(f"max_length must be at least 1, got {self.max_length}")
+        if not 1 <= self.n_best <= self.beam:
+            raise ConfigError(f"n_best must lie between 1 and beam={self.beam}, got {self.n_best}")
+        longest = math.inf if self.max_length is None else self.max_length
+        if not 0 <= self.min_length <= longest:
+            raise ConfigError(
+                f"min_length must lie between 0 and max_length={self.max_length}, got "
+                f"{self.min_length}"
+            )
+        for name in ("length_penalty", "coverage_penalty", "lm_weight"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise ConfigError(f"{name} must not be negative or infinite, got {value}")
+        if self.no_repeat < 0:
+            raise ConfigError(f"no_repeat must not be negative, got {self.no_repeat}")
 
     @property
     def fused_weight(self) -> float:
@@ -120,4 +127,4 @@ def make_search(options: Mapping[str, Any]) -> Search:
     for name in options:
         if name not in known:
             raise ConfigError(one_of("option of a search", name, known))
-    return Search(**options)
+    return from_dict(Search, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -178,14 +179,7 @@ class PairText:
         limit = self.settings.max_source
         nothing = np.zeros(0, np.int32)
         if self.source is None:
-            items = np.asarray(source, np.float32) if not isinstance(source, str) else None
-            if items is None or items.ndim != 2 or not len(items):
-                raise InputError(
-                    f"source {number} must be vectors of shape (S, D) with S at least 1, got "
-                    f"{type(source).__name__ if items is None else items.shape}"
-                )
-            if not np.isfinite(items).all():
-                raise InputError(f"source {number} must hold numbers, got NaN or infinity")
+            items = _vectors(source, number)
             is_cut = limit is not None and len(items) > limit
             return ReadSource((), items[:limit], nothing, (), is_cut)
         if not isinstance(source, str):
@@ -209,6 +203,8 @@ class PairText:
 
     def target_ids(self, text: str, read: ReadSource) -> NDArray[np.int32]:
         """A target as ids, between its beginning and its end; words of `read` count as known."""
+        if not isinstance(text, str):
+            raise InputError(f"a target must be a text, got {type(text).__name__}")
         known, words = self.target_vocabulary, self.target.words(text)
         own = {word: len(known) + place for place, word in enumerate(read.extra)}
         ids = [own.get(word, -1) if word not in known else known[word] for word in words]
@@ -315,6 +311,28 @@ class PairText:
         return cls(settings, source[0], target[0], source[1], target[1])
 
 
+def _vectors(source: Any, number: int) -> NDArray[np.float32]:
+    """A source of vectors, or a refusal."""
+    kind = type(source).__name__
+    try:
+        with np.errstate(over="ignore"):
+            items = None if _is_odd(source) else np.asarray(source, np.float32)
+    except (TypeError, ValueError):  # rows of several lengths, or no numbers
+        items, kind = None, reprlib.repr(source)
+    if items is None or items.ndim != 2 or not items.size:
+        raise InputError(
+            f"source {number} must be vectors of shape (S, D) with S at least 1, got "
+            f"{kind if items is None else items.shape}"
+        )
+    if not np.isfinite(items).all():
+        raise InputError(f"source {number} must hold numbers, got NaN or infinity")
+    return items
+
+
+def _is_odd(source: Any) -> bool:
+    return isinstance(source, str) or np.iscomplexobj(source)
+
+
 def _learn_side(
     texts: Sequence[str], config: TextConfig, wanted: PairVocabulary
 ) -> tuple[TextPipeline, Vocabulary]:
@@ -336,6 +354,18 @@ def _learn_side(
     return TextPipeline(config, subword=subword), subword_vocabulary(subword)
 
 
+def several(given: Any, rule: str) -> Iterator[Any]:
+    """What is given one after the other.
+
+    Raises:
+        InputError: If it is nothing of the kind; its message begins with the rule.
+    """
+    try:
+        return iter(given)
+    except TypeError:
+        raise InputError(f"{rule}, got {type(given).__name__}") from None
+
+
 def read_pairs(data: Any) -> list[Pair]:
     """Pairs however they are given: a file, "NAME:SPLIT", `TextPair`s or tuples.
 
@@ -344,7 +374,7 @@ def read_pairs(data: Any) -> list[Pair]:
     """
     if isinstance(data, (str, PathLike)):
         data = read_input(data, "pairs")
-    pairs = list(_pairs(data))
+    pairs = list(_pairs(several(data, "pairs must be a file, the name of a data set or tuples")))
     if not pairs:
         raise InputError("there must be at least one pair, got none")
     return pairs

@@ -26,7 +26,13 @@ from seqloom.metrics.rouge import rouge
 from seqloom.tasks.directory import ModelHeader, StoredModel, provenance, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.seq2seq_results import Written
-from seqloom.tasks.summary_examples import Documents, summary_examples
+from seqloom.tasks.summarizer_input import (
+    checked_examples,
+    checked_text,
+    checked_texts,
+    is_long,
+)
+from seqloom.tasks.summary_examples import Documents
 from seqloom.text import TextConfig
 from seqloom.text.language import detect_language
 from seqloom.text.words import Segmenter
@@ -38,13 +44,6 @@ if TYPE_CHECKING:
 
 LEARNED = "learned.json"
 WRITING = ("seq2seq", "pointer", "transformer")  # networks, which write summaries
-
-
-LONG = 50_000  # characters from which on a text is worth a thread
-
-
-def _is_long(text: Documents) -> bool:
-    return (len(text) if isinstance(text, str) else sum(map(len, text))) >= LONG
 
 
 class Summarizer(Estimator):
@@ -201,6 +200,7 @@ class Summarizer(Estimator):
         Raises:
             InputError: If there is no text, or none of the query's words is in it.
         """
+        text = checked_text(text)
         given = {
             "sentences": sentences, "words": words, "characters": characters, "ratio": ratio,
             "threshold": threshold,
@@ -234,10 +234,13 @@ class Summarizer(Estimator):
             options: As of `summarize`.
         """
         if self.writer_ is not None:
-            yield from self.writer_.stream(texts, options)
+            yield from self.writer_.stream(checked_texts(texts), options)
             return
         yield from work_in_order(
-            lambda text: self.summarize(text, **options), texts, threads, is_long=_is_long
+            lambda text: self.summarize(text, **options),
+            checked_texts(texts),
+            threads,
+            is_long=is_long,
         )
 
     def keywords(
@@ -255,7 +258,7 @@ class Summarizer(Estimator):
             raise ConfigError(
                 f"keywords come of reading sentences, got arch={self.arch!r}; use 'textrank'"
             )
-        document = self._reader.read(text)
+        document = self._reader.read(checked_text(text))
         return find_keywords(document, self._reader, count, window=window, phrases=phrases)
 
     def _summary(self, document: Document, scores: Any, chosen: list[int]) -> Summary:
@@ -302,9 +305,9 @@ class Summarizer(Estimator):
             callbacks: Of networks: told how it goes; see `seqloom.training`.
         """
         if self.writer_ is not None:
-            held = None if valid is None else summary_examples(valid, None)
+            held = None if valid is None else checked_examples(valid, None)
             self.writer_.fit(
-                summary_examples(train, references),
+                checked_examples(train, references),
                 held,
                 (train, valid),
                 out,
@@ -323,7 +326,7 @@ class Summarizer(Estimator):
                 "'features', 'tfidf' or 'lexrank'"
             )
         self._prepare()
-        examples = list(summary_examples(train, references))
+        examples = list(checked_examples(train, references))
         model = self.model_
         if isinstance(model, Features):
             if any(not summaries for _, summaries in examples):
@@ -356,9 +359,9 @@ class Summarizer(Estimator):
             `examples`; of networks also `perplexity` and `accuracy` of the references' words.
         """
         if self.writer_ is not None:
-            return self.writer_.evaluate(summary_examples(data, references), options)
+            return self.writer_.evaluate(checked_examples(data, references), options)
         rows = []
-        for text, summaries in summary_examples(data, references):
+        for text, summaries in checked_examples(data, references):
             if not summaries:
                 raise InputError("every text must have a summary to compare with, got one without")
             summary = self.summarize(text, **options)

@@ -25,7 +25,7 @@ from seqloom.tasks.seq2seq_fitting import (
 from seqloom.tasks.seq2seq_objective import PairGoal, measure_pairs
 from seqloom.tasks.seq2seq_results import Written
 from seqloom.tasks.seq2seq_search import make_search
-from seqloom.tasks.seq2seq_text import PairText, Source, read_pairs
+from seqloom.tasks.seq2seq_text import PairText, Source, read_pairs, several
 from seqloom.tasks.seq2seq_writing import align, encode_sources, write_texts
 from seqloom.text import TextConfig
 from seqloom.text.language import detect_language
@@ -151,12 +151,7 @@ class Translator(Estimator):
             self.max_source,
             copying=self.arch == "pointer",
         )
-        goal = PairGoal(
-            label_smoothing=self.label_smoothing,
-            own_words=self.own_words,
-            own_words_epochs=self.own_words_epochs,
-            consistency=self.consistency,
-        )
+        goal = from_dict(PairGoal, self._goal())
         held = None if valid is None else read_pairs(valid)
         data = Data(read_pairs(train), held, (train, valid))
         self.text_ = fit_pairs(self, settings, goal, data, FitOptions(out, resume, callbacks))
@@ -176,13 +171,14 @@ class Translator(Estimator):
             search: As `Search` has it: `beam`, `n_best`, `length_penalty`, `attention`, ...
 
         Raises:
-            InputError: If a source is empty.
+            InputError: If a source is empty, or is none.
         """
         self.require_fitted()
         wanted = make_search(search)
         if isinstance(sources, str):
             return write_texts(self.model_, self.text_, [self.text_.read(sources)], wanted)[0]
-        reads = [self.text_.read(source, number) for number, source in enumerate(sources)]
+        given = several(sources, "sources must be a text or several sources")
+        reads = [self.text_.read(source, number) for number, source in enumerate(given)]
         return write_texts(self.model_, self.text_, reads, wanted)
 
     def score(self, source: Source, target: str) -> float:
@@ -236,13 +232,16 @@ class Translator(Estimator):
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
         self.require_fitted()
-        goal = {
+        return save_pairs(self, directory, self._goal())
+
+    def _goal(self) -> dict[str, Any]:
+        """The settings of what is learned."""
+        return {
             "label_smoothing": self.label_smoothing,
             "own_words": self.own_words,
             "own_words_epochs": self.own_words_epochs,
             "consistency": self.consistency,
         }
-        return save_pairs(self, directory, goal)
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
