@@ -72,8 +72,39 @@ def test_a_fitted_model_can_be_used(tmp_path, file):
 
     Summarizer("tfidf").fit(["The river.", "A cake."], out=tmp_path / "m")
     assert run(file, "--model", str(tmp_path / "m"), "--sentences", "1").count("\n") == 1
+    with pytest.raises(ConfigError, match="its own arch, got --arch lead with one"):
+        run(file, "--model", str(tmp_path / "m"), "--arch", "lead")
     with pytest.raises(ConfigError, match="--language zh"):
         run(file, "--model", str(tmp_path / "m"), "--language", "zh")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--arch", "lexrank"], "its own arch, got --arch lexrank with one"),
+        (["--highlight"], "--highlight marks chosen sentences, got it with arch='pointer'"),
+        (["--sentences", "2"], "sentences chooses sentences, got 2 .*; use max_length"),
+        (["--diversity", "0.5"], r"diversity chooses sentences, got 0\.5 .*; leave it out"),
+        (["--query", "cake"], "query chooses sentences, got 'cake' .*; leave it out"),
+        (["--keywords", "3"], "keywords come of reading sentences, got arch='pointer'"),
+    ],
+)
+def test_a_model_that_writes_refuses_what_chooses_sentences(file, options, message):
+    with pytest.raises(ConfigError, match=message):
+        run(file, "--model", "debian-pointer", *options)
+
+
+def test_a_model_that_writes_takes_a_length_and_a_beam(file):
+    from seqloom import Summarizer
+
+    model = Summarizer.load("debian-pointer")
+    for options in ({"max_length": 3}, {"beam": 1}, {"max_length": 4, "beam": 9}):
+        given = [str(x) for k, v in options.items() for x in (f"--{k.replace('_', '-')}", v)]
+        expected = model.summarize(TEXT, **options)
+        assert run(file, "--model", "debian-pointer", *given) == f"{expected.text}\n"
+        assert len(expected.words) <= options.get("max_length", 99)
+    with pytest.raises(ConfigError, match="searches for none, got max_length=3"):
+        run(file, "--max-length", "3")
 
 
 def test_what_is_no_text_is_refused(tmp_path, file):

@@ -24,6 +24,15 @@ def test_summaries_are_written(arch, tmp_path, caplog):
     assert ("rouge_1" in measured) != ("ROUGE is left out" in caplog.text)
     with pytest.raises(ConfigError, match=f"sentences chooses sentences, got 2 with arch='{arch}'"):
         model.summarize("red green", sentences=2)
+    with pytest.raises(ConfigError, match=f"sentences chooses sentences, got 2 with arch='{arch}'"):
+        list(model.summarize_all(["red green"], sentences=2))
+    with pytest.raises(ConfigError, match=f"words chooses sentences, got 9 with arch='{arch}'"):
+        model.evaluate(PAIRS, words=9)
+    with pytest.raises(ConfigError, match=r"query_weight chooses sentences, got 0\.9 .* leave it"):
+        model.summarize("red green", query_weight=0.9)
+    with pytest.raises(ConfigError, match="unknown option of a search 'sentenses'"):
+        model.summarize("red green", sentenses=2)
+    assert model.summarize(SENTENCES[0], sentences=None, diversity=0.0, query_weight=0.5).words
     with pytest.raises(ConfigError, match="reading belongs to summaries by sentences"):
         Summarizer(arch, reading={"language": "en"})
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqloom.cli.output import JsonOption, print_rows
 
+if TYPE_CHECKING:
+    from seqloom import Summarizer
+
 EXAMPLES = (
     "Examples: seqloom summarize article.txt --sentences 3; "
-    "seqloom summarize page.html --words 100 --highlight; cat notes.md | seqloom summarize --json"
+    "seqloom summarize page.html --words 100 --highlight; cat notes.md | seqloom summarize --json; "
+    "seqloom summarize --model debian-pointer description.txt --max-length 12"
 )
 
 
@@ -24,9 +28,13 @@ def run(
         ),
     ] = None,
     arch: Annotated[
-        str, typer.Option(help="textrank, lexrank, tfidf, lead or features.")
-    ] = "textrank",
-    model: Annotated[str | None, typer.Option(help="A fitted model directory instead.")] = None,
+        str | None,
+        typer.Option(help="textrank, lexrank, tfidf, lead or features; textrank if not given."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A fitted model instead, by its directory or name; it may write."),
+    ] = None,
     sentences: Annotated[int | None, typer.Option(help="At most so many sentences.")] = None,
     words: Annotated[int | None, typer.Option(help="At most so many words.")] = None,
     characters: Annotated[int | None, typer.Option(help="At most so many characters.")] = None,
@@ -40,6 +48,13 @@ def run(
         float, typer.Option(help="How much likeness to sentences already chosen counts, 0 to 1.")
     ] = 0.0,
     query: Annotated[str | None, typer.Option(help="What the summary should be about.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(help="Of a model that writes: how many words at most.")
+    ] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(help="Of a model that writes: how many texts stay alive; 1 is greedy."),
+    ] = None,
     language: Annotated[str, typer.Option(help="auto, en or zh.")] = "auto",
     markup: Annotated[str, typer.Option(help="auto, text, markdown or html.")] = "auto",
     keywords: Annotated[int, typer.Option(help="Print so many keywords instead.")] = 0,
@@ -50,9 +65,10 @@ def run(
 ) -> None:
     """Print the sentences that say most of what a text says, in its order.
 
+    A model that writes prints a summary in words of its own, and chooses no sentences.
+
     Offsets in JSON count characters of the file as it is, markup included.
     """
-    from seqloom import Summarizer
     from seqloom.data.sources import read_whole
     from seqloom.errors import ConfigError
     from seqloom.extract import guess_markup, read_markup
@@ -65,19 +81,21 @@ def run(
         for name, source in zip(names, sources, strict=True)
     ]
     texts = [page.text for page in pages]
-    if model is not None:
-        if language != "auto":
-            raise ConfigError(f"a model has its own language, got --language {language} with one")
-        summarizer = Summarizer.load(model)
-    else:
-        summarizer = Summarizer(arch, reading={"language": language})
+    summarizer = _opened(model, arch, language)
+    if highlight and summarizer.writer_ is not None:
+        raise ConfigError(
+            f"--highlight marks chosen sentences, got it with arch={summarizer.arch!r}, which "
+            "writes; leave it out"
+        )
     if keywords:
         found = summarizer.keywords(texts, keywords)
         print_rows([keyword._asdict() for keyword in found], as_json=as_json)
         return
+    given = {"max_length": max_length, "beam": beam}
+    search = {name: value for name, value in given.items() if value is not None}
     summary = summarizer.summarize(
         texts, sentences=sentences, words=words, characters=characters, ratio=ratio,
-        threshold=threshold, diversity=diversity, query=query,
+        threshold=threshold, diversity=diversity, query=query, **search,
     )  # fmt: skip
     if isinstance(summary, Written):
         typer.echo(
@@ -101,3 +119,17 @@ def run(
     else:
         for sentence in summary:
             typer.echo(" ".join(sentence.text.split()))
+
+
+def _opened(model: str | None, arch: str | None, language: str) -> Summarizer:
+    """The model of a directory or a name, or one that needs no fitting."""
+    from seqloom import Summarizer
+    from seqloom.errors import ConfigError
+
+    if model is None:
+        return Summarizer(arch or "textrank", reading={"language": language})
+    if language != "auto":
+        raise ConfigError(f"a model has its own language, got --language {language} with one")
+    if arch is not None:
+        raise ConfigError(f"a model has its own arch, got --arch {arch} with one; leave it out")
+    return Summarizer.load(model)

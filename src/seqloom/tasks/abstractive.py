@@ -27,7 +27,7 @@ from seqloom.tasks.seq2seq_fitting import (
 )
 from seqloom.tasks.seq2seq_objective import PairGoal, measure_pairs
 from seqloom.tasks.seq2seq_results import Written
-from seqloom.tasks.seq2seq_search import make_search
+from seqloom.tasks.seq2seq_search import Search, make_search
 from seqloom.tasks.seq2seq_text import Pair, PairText
 from seqloom.tasks.seq2seq_writing import write_texts
 from seqloom.tasks.summary_examples import Documents
@@ -35,6 +35,14 @@ from seqloom.text import TextConfig
 from seqloom.text.language import detect_language
 
 AT_ONCE = 512  # texts of a stream read before their summaries are written
+LENGTHS = ("sentences", "words", "characters", "ratio")
+CHOOSING: dict[str, Any] = {  # options of choosing sentences, and what they are if not given
+    **dict.fromkeys(LENGTHS),
+    "threshold": None,
+    "diversity": 0.0,
+    "query": None,
+    "query_weight": 0.5,
+}
 Examples = Iterable[tuple[Documents, list[str]]]
 
 _log = logging.getLogger("seqloom")
@@ -75,24 +83,30 @@ class Writer:
         goal = from_dict(PairGoal, {"label_smoothing": owner.label_smoothing})
         owner.text_ = fit_pairs(owner, settings, goal, data, FitOptions(out, resume, callbacks))
 
-    def summarize(
-        self, text: Documents, chosen_by: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Written:
-        """The summary of a text; nothing of it is chosen, so nothing may be asked of the choice."""
-        for name, value in chosen_by.items():
-            if value is not None:
+    def _search(self, options: Mapping[str, Any]) -> Search:
+        """How it writes; nothing is chosen, so nothing may be asked of the choice."""
+        for name, usual in CHOOSING.items():
+            value = options.get(name, usual)
+            if value != usual:
+                instead = "use max_length" if name in LENGTHS else "leave it out"
                 raise ConfigError(
                     f"{name} chooses sentences, got {value!r} with arch={self.owner.arch!r}, "
-                    "which writes; use max_length"
+                    f"which writes; {instead}"
                 )
-        return self.write([text], options)[0]
+        return make_search({k: v for k, v in options.items() if k not in CHOOSING})
 
     def write(self, texts: Sequence[Documents], options: Mapping[str, Any]) -> list[Written]:
-        """The summary of each text."""
+        """The summary of each text.
+
+        Args:
+            texts: The texts.
+            options: As of `Summarizer.summarize`; those that choose sentences are refused.
+        """
         self.owner.require_fitted()
+        search = self._search(options)
         read: PairText = self.owner.text_
         reads = [read.read(_joined(text), number) for number, text in enumerate(texts)]
-        return write_texts(self.owner.model_, read, reads, make_search(options))
+        return write_texts(self.owner.model_, read, reads, search)
 
     def stream(self, texts: Iterable[Documents], options: Mapping[str, Any]) -> Iterator[Written]:
         """The summaries of a stream of texts, in their order."""

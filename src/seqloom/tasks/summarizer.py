@@ -206,8 +206,8 @@ class Summarizer(Estimator):
             "threshold": threshold,
         }  # fmt: skip
         if self.writer_ is not None:
-            chosen_by = {**given, "query": query, "diversity": diversity or None}
-            return self.writer_.summarize(text, chosen_by, search)
+            about = {"query": query, "query_weight": query_weight, "diversity": diversity}
+            return self.writer_.write([text], {**given, **about, **search})[0]
         for name, value in search.items():
             raise ConfigError(
                 f"arch={self.arch!r} chooses sentences and searches for none, got {name}={value!r}"
