@@ -103,6 +103,26 @@ def test_a_classifier_from_a_table(tmp_path):
     assert json.loads(measured.stdout)[0] == {"what": "accuracy", "value": 1.0}
 
 
+def test_a_perceptron_predicts_without_probabilities(tmp_path):
+    (tmp_path / "reviews.csv").write_text("text,label\n" + "good film,5\nbad film,1\n" * 5)
+    model = tmp_path / "judge"
+    made = call_command(
+        *("train", "--task", "classify", "--arch", "perceptron", "--out", model),
+        *("--train", tmp_path / "reviews.csv"),
+    )
+    assert made.returncode == 0, made.stderr
+    lines = "a good one\n\n  \na bad one\n"  # blank lines are left out
+    found = call_command("predict", model, input=lines).stdout
+    assert found == "label\ttext\n5\ta good one\n1\ta bad one\n"
+    found = call_command("predict", model, "--json", input=lines).stdout
+    assert json.loads(found.splitlines()[0]) == {"label": "5", "text": "a good one"}
+
+
+def test_verbs_say_that_blank_lines_are_left_out():
+    for verb in ("predict", "relate"):
+        assert "lank lines are left out" in " ".join(call_command(verb, "--help").stdout.split())
+
+
 def test_a_regressor_from_a_table(tmp_path):
     rows = "".join(f"{x},{y},{2 * x - y + 1}\n" for x in range(5) for y in range(4))
     (tmp_path / "numbers.csv").write_text("x,y,z\n" + rows)

@@ -31,7 +31,7 @@ def run(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the relation between the two entities of each line."""
+    """Print the relation between the two entities of each line; blank lines are left out."""
     from seqloom.data.sources import read_lines
     from seqloom.errors import DataError, InputError
     from seqloom.tasks.relation_classifier import RelationClassifier

@@ -34,7 +34,10 @@ def evaluate(
 
 
 def predict(model: Model, data: Input = "-", as_json: JsonOption = False) -> None:
-    """Predict a class or the next word for each line, or a number for each row of a table."""
+    """Predict a class or the next word for each line, or a number for each row of a table.
+
+    Blank lines are left out: the output has no line for them.
+    """
     from seqloom.tasks import load
 
     estimator = load(model)
@@ -47,7 +50,9 @@ def predict(model: Model, data: Input = "-", as_json: JsonOption = False) -> Non
         )
     else:
         results = estimator.predict_lines(list(_lines(data)))
-    _print_each(results, as_json=as_json)
+    # A perceptron has no probabilities.
+    known = ({name: value for name, value in row.items() if value is not None} for row in results)
+    _print_each(known, as_json=as_json)
 
 
 def score(model: Model, data: Input = "-", as_json: JsonOption = False) -> None:
