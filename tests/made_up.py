@@ -1,4 +1,4 @@
-"""A cell with nothing of the LSTM's shape: three states, a second product, a vector."""
+"""Cells with nothing of the LSTM's shape: three states, a second product, names that clash."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ class Smooth(Cell):
         p = 0.5 * s.p + torch.tanh(x.b + u.b * v.k)
         q = torch.tanh(m) + x.c / (1 + r)
         return State(h=p * torch.sigmoid(q), p=p, q=torch.tanh(q))
+
+
+class Awkward(Cell):
+    """Names that code around a step uses as well, powers, and a state that is a number."""
+
+    gates = ("at", "out", "d")
+    states = ("out", "h", "one")
+    vectors = ("out", "bound")
+
+    @staticmethod
+    def step(a, s, v):
+        h = torch.sigmoid(a.out + v.out * s.out) * s.h + torch.clamp(a.at, -1, 1) ** 3
+        scale = 1 / (2 + abs(v.bound)) + 0.1 * 2**-a.d
+        return State(out=torch.tanh(h * scale) + 0.1 * s.one, h=h, one=0.5)

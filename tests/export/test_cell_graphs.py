@@ -8,7 +8,7 @@ import torch
 from onnx import helper, numpy_helper
 from onnx_running import run, session
 
-from made_up import MadeUp
+from made_up import Awkward, MadeUp
 from seqloom.export.graphs import OPSET, WRITERS
 from seqloom.export.recurrence import SYMBOL
 from seqloom.export.symbols import DOMAIN, write_symbols
@@ -120,12 +120,54 @@ def test_each_cell_is_the_loop(name):
     check(layer, OPERATORS.get(name, "Scan"))
 
 
-def test_a_cell_of_ones_own_is_the_loop():
-    check(Recurrent(MadeUp, D, H, backend="reference").eval(), "Scan")
+class OtherNames(Cell):
+    """A peephole LSTM whose gates and vectors are called otherwise, one as another gate is."""
+
+    gates = ("f", "i", "c", "o")
+    states = ("h", "c")
+    vectors = ("o", "pf", "i")
+
+    @staticmethod
+    def step(a, s, v):
+        first, second = sigmoid(a.f + v.o * s.c), sigmoid(a.i + v.pf * s.c)
+        c = second * s.c + first * tanh(a.c)
+        return State(h=sigmoid(a.o + v.i * c) * tanh(c), c=c)
 
 
-def test_a_cell_with_the_equations_of_an_operator_becomes_it():
-    check(Recurrent(Renamed, D, H, backend="reference").eval(), "LSTM")
+class Exchanged(Cell):
+    """A GRU in which r and z have exchanged their names."""
+
+    gates = ("z", "r", "n")
+
+    @staticmethod
+    def step(a, x, u, s):
+        z, r = sigmoid(a.z), sigmoid(a.r)
+        n = tanh(x.n + z * u.n)
+        return State(h=n + r * (s.h - n))
+
+
+class LateVector(Cell):
+    """A second product of what is the same for all rows."""
+
+    gates = ("n",)
+    vectors = ("k",)
+    late = ("n",)
+
+    @staticmethod
+    def step(x, s, v, late):
+        return State(h=tanh(x.n + late("n", v.k)) + 0.5 * s.h)
+
+
+@pytest.mark.parametrize("cell", [MadeUp, Awkward, LateVector])
+def test_a_cell_of_ones_own_is_the_loop(cell):
+    check(Recurrent(cell, D, H, backend="reference").eval(), "Scan")
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"), [(Renamed, "LSTM"), (OtherNames, "LSTM"), (Exchanged, "GRU")]
+)
+def test_a_cell_with_the_equations_of_an_operator_becomes_it(cell, expected):
+    check(Recurrent(cell, D, H, backend="reference").eval(), expected)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("lstm", "LSTM"), ("coupled", "Scan")])

@@ -10,7 +10,7 @@ import threading
 import pytest
 import torch
 
-from made_up import MadeUp
+from made_up import Awkward, MadeUp
 from seqloom.errors import BackendError
 from seqloom.kernels import backends, products
 from seqloom.kernels.keys import key_of
@@ -18,7 +18,7 @@ from seqloom.kernels.operator import recurrent
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import MERGES, Recurrent
 
-CASES = {**CELLS, "made-up": MadeUp}
+CASES = {**CELLS, "made-up": MadeUp, "awkward": Awkward}
 OPTIONS = {
     "plain": {},
     "both": {"bidirectional": True, "num_layers": 2},

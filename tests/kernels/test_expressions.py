@@ -7,12 +7,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from made_up import MadeUp
-from seqloom.kernels.expressions import OPERATIONS, CellError, Graph, adjoints, in_order
+from made_up import Awkward, MadeUp
+from seqloom.errors import ConfigError
+from seqloom.kernels.expressions import OPERATIONS, CellError, Graph
 from seqloom.kernels.functions import absolute, exp, log, maximum, minimum, relu, sqrt, tanh
+from seqloom.kernels.walking import adjoints, in_order
 from seqloom.nn.cells import CELLS, Cell, State
 
-CASES = {**CELLS, "made-up": MadeUp}
+CASES = {**CELLS, "made-up": MadeUp, "awkward": Awkward}
 TORCH = {
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "neg": torch.neg,
     "softplus": functional.softplus, "step": lambda x: (x > 0).to(x),
@@ -90,12 +92,32 @@ def test_what_is_equal_is_one_node_and_what_is_trivial_goes():
 def test_numpy_and_torch_functions_mean_our_own():
     graph = Graph()
     x, y = graph.input("x"), graph.input("y")
-    assert torch.tanh(x) is np.tanh(x) is x.tanh() is tanh(x)
+    assert torch.tanh(x) is x.tanh() is tanh(x)
     assert torch.maximum(x, y) is maximum(x, y)
     assert np.float64(2) * x is 2 * x
     assert functional.softplus(x).operation == "softplus"
+    assert functional.relu(x).operation == "relu"
     assert torch.mul(x, y) is x * y
-    assert x**2 is x * x
+    assert torch.absolute(x) is x.absolute() is abs(x)
+    assert +x is x
+    assert x**3 is x * x * x
+    assert x**-1 is torch.reciprocal(x) is 1 / x
+    assert x**0.5 is sqrt(x)
+    assert x.clamp(-1, 2) is torch.clamp(x, min=-1, max=2) is minimum(maximum(x, -1), 2)
+
+
+def test_composed_functions_are_torchs():
+    graph = Graph()
+    x, given = graph.input("x"), torch.linspace(0.1, 3, 7, dtype=torch.float64)
+    pairs = {
+        2**x: 2**given,
+        torch.square(x): torch.square(given),
+        torch.rsqrt(x): torch.rsqrt(given),
+        functional.silu(x): functional.silu(given),
+        x**-0.5: given**-0.5,
+    }
+    for node, wanted in pairs.items():
+        torch.testing.assert_close(evaluate([node], {"x": given})[0], wanted)
 
 
 def test_the_functions_work_on_tensors_and_numbers():
@@ -105,6 +127,7 @@ def test_the_functions_work_on_tensors_and_numbers():
     assert absolute(x).tolist() == [1.0, 0.5]
     torch.testing.assert_close(log(exp(x)), x)
     assert sqrt(torch.tensor([4.0])).item() == 2
+    assert sqrt(4.0) == 2
 
 
 def cell_of(function, **changes):
@@ -117,22 +140,46 @@ BAD = {
     "a.n if a.n else s.h": "cannot branch",
     "a.n[0]": r"indexing \[0\] is not elementwise",
     "a.n.cumsum(0)": r"'\.cumsum' is not an operation",
-    "np.sin(a.n)": "numpy's 'sin' is not one",
+    "np.tanh(a.n)": "numpy's 'tanh' knows no tensors; use the function of torch",
     "math.tanh(a.n)": "not a number yet",
-    "a.n ** 3": r"\*\* 3",
+    "int(a.n)": "not a number yet",
+    "len(a.n)": "not a number yet",
+    "a.n ** 2.5": r"from 1 to 8, or one of these negated, got \*\* 2.5",
+    "a.n ** s.h": r"a power is a number, got \*\* s.h",
+    "(-2) ** a.n": "above 0, got -2",
+    "a.n % 2": "this operator is not one a step may use",
+    "torch.where(a.n > 0, a.n, s.h)": "cannot compare values; use maximum",
+    "max(a.n, s.h)": "cannot compare values; use maximum",
+    "a.n if a.n == 0 else s.h": "cannot compare values",
+    "a.n / 0": "must not divide by 0",
+    "1 / (s.h * 0)": "div of 1, 0 is not a finite number",
+    "torch.log(s.h * 0)": "log of 0 is not a finite number",
+    "exp(1000.0) * a.n": "exp of 1000 is not a finite number",
+    "a.n * float('nan')": "must be finite, got nan",
+    "torch.tanh(a.n, s.h)": "raised TypeError: tanh",
+    "a.n.maximum()": "maximum takes 2 values, got 1",
+    "(lambda h: h.__iadd__(a.n))(s.h)": "must not change a value in place",
+    "nothing": "raised NameError: name 'nothing' is not defined",
     "a.n * 'x'": "gates, states, vectors and numbers, got 'x'",
     "a.m": "no gate with a product of h 'm', it has n",
     "s.c": "no state 'c', it has h",
     "a.n + torch.ones(3)": "got tensor",
+    "a['n']": r"asked for by its name, as a.i, got \['n'\]",
     "late('n', s.h)": r"late takes one of none, got 'n'",
+    "late('n')": r"late takes a gate and a value of the step, got \('n',\)",
+    "late.n(s.h)": r"late\('n', ...\), got late.n",
+    "None": "a value of the step or a number, got h=None",
+    "float('inf')": "a value of the step or a number, got h=inf",
 }
+WITHOUT_LINE = ("it has", "late ", "late(", "by its name", "or a number, got h")
 
 
 @pytest.mark.parametrize("code", BAD)
 def test_what_a_step_cannot_do_is_named_with_its_line(code, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "import math, numpy as np, torch\nfrom seqloom.nn.cells import State\n\n"
+        "import math, numpy as np, torch\nfrom seqloom.kernels.functions import exp\n"
+        "from seqloom.nn.cells import State\n"
         f"def step(a, s, late):\n    return State(h={code})\n",
         encoding="utf-8",
     )
@@ -140,7 +187,7 @@ def test_what_a_step_cannot_do_is_named_with_its_line(code, tmp_path):
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
     with pytest.raises(CellError, match=BAD[code]) as error:
         cell_of(space["step"]).traced()
-    if "it has" not in str(error.value) and "late takes" not in str(error.value):
+    if not any(part in str(error.value) for part in WITHOUT_LINE):
         assert f"{path}:5" in str(error.value)
 
 
@@ -162,5 +209,17 @@ def test_definitions_that_make_no_sense():
         cell_of(
             lambda x, s, late: State(h=late("n", late("m", s.h))), gates=("n", "m"), late=("n", "m")
         ).traced()
-    with pytest.raises(CellError, match="a state, got none"):
+    with pytest.raises(CellError, match=r"a gate and a state, got \('n',\) and \(\)"):
         cell_of(fine, states=()).traced()
+    with pytest.raises(CellError, match=r"a gate and a state, got \(\) and"):
+        cell_of(fine, gates=()).traced()
+    with pytest.raises(CellError, match=r"vectors must be a tuple of names, as .*, got 'rate'"):
+        cell_of(fine, vectors="rate").traced()
+    with pytest.raises(CellError, match="begin with a letter, got 3"):
+        cell_of(fine, gates=("n", 3)).traced()
+    with pytest.raises(CellError, match="begin with a letter, got '_n'"):
+        cell_of(fine, gates=("_n",)).traced()
+    with pytest.raises(ConfigError, match="cell Mine must name its gates"):
+        type("Mine", (Cell,), {"step": fine}).traced()
+    with pytest.raises(ConfigError, match="must be a plain function of the parts it uses, got 3"):
+        cell_of(3).traced()

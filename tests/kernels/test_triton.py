@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from interpreting import interpreted
-from made_up import MadeUp, Smooth
+from made_up import Awkward, MadeUp, Smooth
 from seqloom.errors import BackendError
 from seqloom.kernels.gpu_launch import plan_of, program_of
 from seqloom.kernels.plan import Variant
@@ -18,13 +18,13 @@ from seqloom.kernels.triton_products import Form
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
 
-CASES = {**CELLS, "made-up": MadeUp, "smooth": Smooth}
+CASES = {**CELLS, "made-up": MadeUp, "smooth": Smooth, "awkward": Awkward}
 
 CHECK = """
 import sys
 sys.path.insert(0, {tests!r})
 import torch
-from made_up import MadeUp, Smooth
+from made_up import Awkward, MadeUp, Smooth
 from seqloom.kernels import gpu_launch
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
@@ -48,7 +48,7 @@ def results(cell, options, backend, kind, whole):
     return [outputs, *after, *torch.autograd.grad(total, [x, *given, *layer.parameters()])]
 
 for name in {names!r}:
-    cell = {{**CELLS, "made-up": MadeUp, "smooth": Smooth}}[name]
+    cell = {{**CELLS, "made-up": MadeUp, "smooth": Smooth, "awkward": Awkward}}[name]
     can_be_projected = name in ("rnn", "lstm", "peephole-lstm")
     for number, options in enumerate(OPTIONS + PROJECTED * can_be_projected):
         for whole in (False, True):
@@ -67,6 +67,22 @@ def test_every_cell_by_the_interpreter(names):
     done = interpreted(CHECK.format(tests=str(Path(__file__).parent.parent), names=names))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("ok") == len(names)
+
+
+def test_a_projected_state_that_is_no_number_is_not_clipped_to_one():
+    code = """
+import torch
+from seqloom.nn.recurrent import Recurrent
+x = torch.randn(2, 3, 3)
+x[0, 1] = float("nan")
+for backend in ("reference", "triton"):
+    torch.manual_seed(1)
+    layer = Recurrent("lstm", 3, 4, clip=0.5, projection_size=2, backend=backend)
+    found = layer(x).outputs.isnan()
+    assert found[0, 1:].all() and not found[0, 0].any() and not found[1].any(), (backend, found)
+"""
+    done = interpreted(code)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_one_row_of_one_step_by_the_interpreter():

@@ -17,7 +17,8 @@ from torch.nn import functional
 from seqloom.errors import ConfigError, ShapeError
 from seqloom.figures import heatmap
 from seqloom.kernels.equations import named_nodes
-from seqloom.kernels.expressions import Expression, in_order
+from seqloom.kernels.expressions import Expression
+from seqloom.kernels.walking import in_order
 from seqloom.nn.recurrent import Recurrent
 
 if TYPE_CHECKING:

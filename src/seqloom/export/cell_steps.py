@@ -16,9 +16,10 @@ from onnx import TensorProto, helper
 
 from seqloom.errors import BackendError
 from seqloom.export.nodes import Nodes
-from seqloom.kernels.expressions import Expression, in_order
-from seqloom.kernels.plan import Plan, Variant
+from seqloom.kernels.expressions import Expression
+from seqloom.kernels.plan import Plan, Variant, by_row
 from seqloom.kernels.tracing import TracedCell
+from seqloom.kernels.walking import in_order
 
 Array = NDArray[Any]
 OPERATIONS = {
@@ -215,7 +216,10 @@ class _Step:
         handed = print_expressions(nodes, self.plan.operands, values)
         for gate in self.plan.late:
             bias = self.outer.constant(layer.rows(layer.bias_hh, [gate]), "bias_hh")
-            values[f"late.{gate}"] = self._product(handed[gate], [gate], bias)
+            operand = handed[gate]
+            if not by_row(self.plan.operands[gate]):  # the same for all rows
+                operand = nodes.add("Expand", operand, nodes.add("Shape", self.before[0]))
+            values[f"late.{gate}"] = self._product(operand, [gate], bias)
         return values
 
     def _product(self, state: str, gates: Sequence[str], added: str) -> str:

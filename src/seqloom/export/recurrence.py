@@ -107,29 +107,31 @@ def write_recurrence(nodes: Nodes, node: NodeProto, arrays: Mapping[str, TensorP
 
 
 class Operator(NamedTuple):
-    """An operator of ONNX that is equal to a cell.
+    """An operator of ONNX that is equal to a cell, by the places of gates and vectors in the cell.
+
+    A cell with the same equations has the same places, whatever it calls them.
 
     Args:
         name: What ONNX calls it.
-        gates: The cell's gates in the operator's order.
-        vectors: The cell's vectors in the operator's order.
+        gates: The places of the cell's gates, in the operator's order.
+        vectors: Those of its vectors.
         attributes: Further attributes.
     """
 
     name: str
-    gates: tuple[str, ...]
-    vectors: tuple[str, ...] = ()
+    gates: tuple[int, ...]
+    vectors: tuple[int, ...] = ()
     attributes: Mapping[str, Any] = {}
 
 
 OPERATORS: tuple[tuple[type[cells.Cell], Operator], ...] = (
-    (cells.Elman, Operator("RNN", ("n",), attributes={"activations": ["Tanh"]})),
-    (cells.ElmanRelu, Operator("RNN", ("n",), attributes={"activations": ["Relu"]})),
-    (cells.ElmanSigmoid, Operator("RNN", ("n",), attributes={"activations": ["Sigmoid"]})),
-    (cells.GRU, Operator("GRU", ("z", "r", "n"), attributes={"linear_before_reset": 1})),
-    (cells.GRUBefore, Operator("GRU", ("z", "r", "n"), attributes={"linear_before_reset": 0})),
-    (cells.LSTM, Operator("LSTM", ("i", "o", "f", "g"))),
-    (cells.PeepholeLSTM, Operator("LSTM", ("i", "o", "f", "g"), ("i", "o", "f"))),
+    (cells.Elman, Operator("RNN", (0,), attributes={"activations": ["Tanh"]})),
+    (cells.ElmanRelu, Operator("RNN", (0,), attributes={"activations": ["Relu"]})),
+    (cells.ElmanSigmoid, Operator("RNN", (0,), attributes={"activations": ["Sigmoid"]})),
+    (cells.GRU, Operator("GRU", (1, 0, 2), attributes={"linear_before_reset": 1})),  # z r n
+    (cells.GRUBefore, Operator("GRU", (1, 0, 2), attributes={"linear_before_reset": 0})),
+    (cells.LSTM, Operator("LSTM", (0, 3, 1, 2))),  # i o f g
+    (cells.PeepholeLSTM, Operator("LSTM", (0, 3, 1, 2), (0, 2, 1))),  # and i o f
 )
 
 
@@ -148,7 +150,8 @@ def _write_operator(
     nodes: Nodes, operator: Operator, layer: Layer, x: str, lengths: str, states: Sequence[str]
 ) -> tuple[str, list[str]]:
     """Write an operator of ONNX, which has time before the batch."""
-    order: Callable[[Any], NDArray[Any]] = lambda a: layer.rows(a, operator.gates)  # noqa: E731
+    gates = [layer.cell.gates[place] for place in operator.gates]
+    order: Callable[[Any], NDArray[Any]] = lambda a: layer.rows(a, gates)  # noqa: E731
     biases = np.concatenate([order(layer.bias_ih), order(layer.bias_hh)])
     inputs = [
         nodes.add("Transpose", x, perm=[1, 0, 2]),  # (T, B, D)
@@ -159,8 +162,7 @@ def _write_operator(
         *(nodes.add("Unsqueeze", state, nodes.whole(0)) for state in states),
     ]
     if operator.vectors:
-        given = dict(zip(layer.cell.vectors, layer.vectors, strict=True))
-        peepholes = np.concatenate([given[name] for name in operator.vectors])
+        peepholes = np.concatenate([layer.vectors[place] for place in operator.vectors])
         inputs.append(nodes.constant(peepholes[None], "peepholes"))
     direction = "reverse" if layer.reverse else "forward"
     outputs, *ended = nodes.add_several(

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from seqloom.kernels.expressions import OPERATIONS, Expression, Graph, in_order
+from seqloom.kernels.expressions import OPERATIONS, Expression, Graph
 from seqloom.kernels.latex import latex
+from seqloom.kernels.walking import in_order
 
 if TYPE_CHECKING:
     from seqloom.kernels.tracing import TracedCell
@@ -38,6 +39,7 @@ class _Writer:
     def __init__(self, cell: TracedCell) -> None:
         self.cell, self.graph = cell, Graph()  # formulas are built in a graph of their own
         self.nodes = in_order([*cell.late.values(), *cell.outputs.values()])
+        self.places = {node: place for place, node in enumerate(self.nodes)}
         self.taken = {"x"}
         self.states = {state: self._free([state]) for state in cell.states}
         self.names: dict[Expression, str] = {}
@@ -100,10 +102,10 @@ class _Writer:
     def lines(self) -> list[tuple[str, str, Expression]]:
         """By line its name, its formula, and the node it stands for."""
         found: list[tuple[str, str, Expression]] = []
-        waiting = sorted(self.names, key=self._rank)
+        waiting = dict.fromkeys(sorted(self.names, key=self._rank))
         while waiting:
             node = next(n for n in waiting if not self._needed(n).intersection(waiting))
-            waiting.remove(node)
+            del waiting[node]
             found.append((self.names[node], latex(self._written(node), {}), node))
         for state, node in self.cell.outputs.items():
             name = f"{self.states[state]}_t"
@@ -113,7 +115,7 @@ class _Writer:
 
     def _rank(self, node: Expression) -> tuple[int, int]:
         gates, gate = self.cell.gates, self.gate_of.get(node)
-        return len(gates) if gate is None else gates.index(gate), self.nodes.index(node)
+        return len(gates) if gate is None else gates.index(gate), self.places[node]
 
     def _needed(self, node: Expression) -> set[Expression]:
         """The nodes that a node's formula calls by their names."""

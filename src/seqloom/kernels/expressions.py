@@ -8,8 +8,9 @@ the functions below, or as torch's functions of the same name.
 from __future__ import annotations
 
 import math
+import os
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,9 +91,35 @@ class Expression:
         return apply("neg", self)
 
     def __pow__(self, power: Any) -> Expression:
-        if power == 2:
-            return apply("mul", self, self)
-        raise CellError(_at_line(f"a power other than 2 (** {power!r}) is not elementwise here"))
+        if power is self or not isinstance(power, int | float):
+            raise CellError(_at_line(f"a power is a number, got ** {power!r}; use exp and log"))
+        if abs(power) == 0.5:
+            root = apply("sqrt", self)
+            return root if power > 0 else 1 / root
+        if power != int(power) or not 0 < abs(power) <= LARGEST_POWER:
+            raise CellError(
+                _at_line(
+                    f"a power is 0.5 or a whole number from 1 to {LARGEST_POWER}, or one of these "
+                    f"negated, got ** {power!r}; use exp and log"
+                )
+            )
+        found = self
+        for _ in range(abs(int(power)) - 1):
+            found = found * self
+        return found if power > 0 else 1 / found
+
+    def __rpow__(self, base: Any) -> Expression:
+        if not isinstance(base, int | float) or not base > 0:
+            raise CellError(_at_line(f"what has a value for its power is above 0, got {base!r}"))
+        return apply("exp", self * math.log(base))
+
+    def __abs__(self) -> Expression:
+        return apply("abs", self)
+
+    def __pos__(self) -> Expression:
+        return self
+
+    __hash__ = object.__hash__  # which a class that compares must name
 
     # What a step cannot do, said where it is done.
 
@@ -101,8 +128,28 @@ class Expression:
             _at_line("a step cannot branch on a value ('if', 'and', 'or'); use maximum or minimum")
         )
 
-    def __float__(self) -> float:
+    def _compare(self, _: Any) -> Any:
+        raise CellError(_at_line("a step cannot compare values; use maximum, minimum or relu"))
+
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _compare
+
+    def _as_number(self, *_: Any) -> Any:
         raise CellError(_at_line("a value is not a number yet; use the functions of seqloom.nn"))
+
+    __float__ = __int__ = __index__ = __round__ = __len__ = _as_number
+
+    def _other(self, *_: Any) -> Expression:
+        raise CellError(_at_line(f"this operator is not one a step may use; {_known()}"))
+
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _other
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _other
+
+    def _change(self, _: Any) -> Expression:
+        raise CellError(
+            _at_line("a step must not change a value in place (+= and its like); give it a name")
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _change
 
     def __matmul__(self, other: Any) -> Expression:
         raise CellError(_at_line("'@' is not elementwise; a second product is cell.late = (gate,)"))
@@ -118,8 +165,11 @@ class Expression:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in OPERATIONS:
-            return lambda *others: apply(name, self, *others)
+        known = TORCH_NAMES.get(name, name)
+        if known in OPERATIONS:
+            return lambda *others: apply(known, self, *others)
+        if known in COMPOSED:
+            return lambda *others, **options: COMPOSED[known](self, *others, **options)
         raise CellError(_at_line(f"'.{name}' is not an operation a step may use; {_known()}"))
 
     @classmethod
@@ -128,18 +178,25 @@ class Expression:
     ) -> Expression:
         """`torch.tanh(x)` and its like mean our own operation of that name."""
         name = TORCH_NAMES.get(function.__name__, function.__name__)
-        if name in OPERATIONS and not kwargs and len(args) == OPERATIONS[name].arity:
+        named = {key: value for key, value in (kwargs or {}).items() if key != "inplace" or value}
+        if name in OPERATIONS and not named:
             return apply(name, *args)
+        if name in COMPOSED:
+            return COMPOSED[name](*args, **named)
         raise CellError(
             _at_line(f"torch's '{function.__name__}' is not one a step may use; {_known()}")
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Expression:
-        name = NUMPY_NAMES.get(ufunc.__name__, ufunc.__name__)
-        if method == "__call__" and name in OPERATIONS and not kwargs:
-            return apply(name, *args)
+        name = TORCH_NAMES.get(ufunc.__name__, ufunc.__name__)
+        is_number = all(isinstance(each, Expression | int | float) for each in args)
+        if method == "__call__" and name in ARITHMETIC and is_number and not kwargs:
+            return apply(name, *args)  # of a number of numpy's
         raise CellError(
-            _at_line(f"numpy's '{ufunc.__name__}' is not one a step may use; {_known()}")
+            _at_line(
+                f"numpy's '{ufunc.__name__}' knows no tensors; use the function of torch or of "
+                f"seqloom.nn; {_known()}"
+            )
         )
 
     def __repr__(self) -> str:
@@ -152,7 +209,8 @@ class Expression:
 
 TORCH_NAMES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"}
 TORCH_NAMES |= {"negative": "neg", "absolute": "abs", "logistic": "sigmoid", "expit": "sigmoid"}
-NUMPY_NAMES = TORCH_NAMES | {"absolute": "abs"}
+ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+LARGEST_POWER = 8
 
 
 class Graph:
@@ -192,8 +250,35 @@ COMMUTATIVE = frozenset({"add", "mul", "maximum", "minimum"})
 
 def apply(name: str, *arguments: Any) -> Expression:
     """An operation on expressions and numbers."""
+    check_count(name, arguments)
     graph = next(a.graph for a in arguments if isinstance(a, Expression))
     return graph.node(name, *(_lifted(graph, argument) for argument in arguments))
+
+
+def check_count(name: str, arguments: Sequence[Any]) -> None:
+    """Refuse more or fewer values than an operation takes."""
+    wanted = OPERATIONS[name].arity
+    if len(arguments) != wanted:
+        raise CellError(
+            _at_line(f"{name} takes {wanted} value{'s' * (wanted > 1)}, got {len(arguments)}")
+        )
+
+
+def of_numbers(name: str, numbers: Sequence[float]) -> float:
+    """An operation on numbers alone.
+
+    Raises:
+        CellError: If there is no such number, as of 1 / 0.
+    """
+    check_count(name, numbers)
+    try:
+        found = NUMBERS[name](*numbers)
+    except (ArithmeticError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        given = ", ".join(f"{number:g}" for number in numbers)
+        raise CellError(_at_line(f"{name} of {given} is not a finite number"))
+    return found
 
 
 def _lifted(graph: Graph, value: Any) -> Expression:
@@ -203,10 +288,13 @@ def _lifted(graph: Graph, value: Any) -> Expression:
         raise CellError(
             _at_line(f"a step works on its gates, states, vectors and numbers, got {value!r}")
         )
+    if not math.isfinite(value):
+        raise CellError(_at_line(f"a number in a step must be finite, got {value}"))
     return graph.number(value)
 
 
-def _is(node: Expression, value: float) -> bool:
+def is_number(node: Expression, value: float) -> bool:
+    """Whether a node is this number."""
     return node.operation == "number" and node.value == value
 
 
@@ -215,7 +303,7 @@ def _simplified(  # noqa: PLR0912 (a table of cases)
 ) -> Expression | None:
     """What an operation is equal to, if that is simpler; None if there is nothing."""
     if all(argument.operation == "number" for argument in arguments):
-        return graph.number(NUMBERS[operation](*(argument.value for argument in arguments)))
+        return graph.number(of_numbers(operation, [argument.value for argument in arguments]))
     if operation == "neg":
         (x,) = arguments
         return x.arguments[0] if x.operation == "neg" else None
@@ -223,32 +311,34 @@ def _simplified(  # noqa: PLR0912 (a table of cases)
         return None
     x, y = arguments
     if operation == "add":
-        if _is(x, 0) or _is(y, 0):
-            return y if _is(x, 0) else x
+        if is_number(x, 0) or is_number(y, 0):
+            return y if is_number(x, 0) else x
         if y.operation == "neg":
             return graph.node("sub", x, y.arguments[0])
         if x.operation == "neg":
             return graph.node("sub", y, x.arguments[0])
     elif operation == "sub":
-        if _is(y, 0):
+        if is_number(y, 0):
             return x
-        if _is(x, 0):
+        if is_number(x, 0):
             return graph.node("neg", y)
         if x is y:
             return graph.number(0)
         if y.operation == "neg":
             return graph.node("add", x, y.arguments[0])
     elif operation == "mul":
-        if _is(x, 0) or _is(y, 0):
+        if is_number(x, 0) or is_number(y, 0):
             return graph.number(0)
-        if _is(x, 1) or _is(y, 1):
-            return y if _is(x, 1) else x
-        if _is(x, -1) or _is(y, -1):
-            return graph.node("neg", y if _is(x, -1) else x)
+        if is_number(x, 1) or is_number(y, 1):
+            return y if is_number(x, 1) else x
+        if is_number(x, -1) or is_number(y, -1):
+            return graph.node("neg", y if is_number(x, -1) else x)
     elif operation == "div":
-        if _is(y, 1):
+        if is_number(y, 0):
+            raise CellError(_at_line("a step must not divide by 0"))
+        if is_number(y, 1):
             return x
-        if _is(x, 0):
+        if is_number(x, 0):
             return x
     return None
 
@@ -320,72 +410,34 @@ NUMBERS: dict[str, Callable[..., float]] = {
 }
 
 
+def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
+    found = x if min is None else apply("maximum", x, min)
+    return found if max is None else apply("minimum", found, max)
+
+
+COMPOSED: dict[str, Callable[..., Expression]] = {
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "rsqrt": lambda x: 1 / apply("sqrt", x),
+    "silu": lambda x: x * apply("sigmoid", x),
+    "clamp": _clamp,
+}
+"""Functions of torch that are some of these operations."""
+
+
 def _known() -> str:
     inner = ("step", "half_step", "sign")
-    return f"there are + - * / and {', '.join(n for n in OPERATIONS if n not in inner)}"
+    names = [*(name for name in OPERATIONS if name not in inner), *COMPOSED]
+    return f"there are + - * / ** and {', '.join(names)}"
 
 
 def _at_line(message: str) -> str:
     """The message with the line of the step that did it: the last one outside this package."""
     for frame in reversed(traceback.extract_stack()[:-1]):
-        if "seqloom/kernels" not in frame.filename and frame.name != "<lambda>":
+        if (
+            "seqloom/kernels" not in frame.filename
+            and f"{os.sep}torch{os.sep}" not in frame.filename
+        ):
             where = f"{frame.filename}:{frame.lineno}"
             return f"{message} (in {frame.name}, {where}: {(frame.line or '').strip()})"
     return message
-
-
-# -- order, derivatives ----------------------------------------------------------------------------
-
-
-def in_order(outputs: Iterable[Expression]) -> list[Expression]:
-    """Every node the outputs need, each after its arguments."""
-    done: dict[Expression, None] = {}
-    for output in outputs:
-        waiting = [(output, iter(output.arguments))]
-        while waiting:
-            node, arguments = waiting[-1]
-            following = next((a for a in arguments if a not in done), None)
-            if following is not None:
-                waiting.append((following, iter(following.arguments)))
-            else:
-                done.setdefault(node)
-                waiting.pop()
-    return list(done)
-
-
-def adjoints(
-    outputs: Sequence[Expression], seeds: Sequence[Expression], inputs: Sequence[Expression]
-) -> list[Expression]:
-    r"""The derivative of $\sum_k \mathrm{seed}_k \, \mathrm{output}_k$ by each input.
-
-    Reverse mode on the graph: nodes are visited from the outputs back, and what each receives is
-    passed on to its arguments times the operation's derivative.
-    """
-    graph = outputs[0].graph
-    zero = graph.number(0)
-    received: dict[Expression, Expression] = {}
-    for output, seed in zip(outputs, seeds, strict=True):
-        received[output] = received.get(output, zero) + seed
-    for node in reversed(in_order(outputs)):
-        adjoint = received.get(node, zero)
-        if node.operation in ("input", "number") or _is(adjoint, 0):
-            continue
-        derivative = OPERATIONS[node.operation].derivative
-        if derivative is None:
-            continue  # flat but for a point
-        for argument, factor in zip(node.arguments, derivative(node), strict=True):
-            received[argument] = received.get(argument, zero) + adjoint * factor
-    return [received.get(each, zero) for each in inputs]
-
-
-def replaced(
-    outputs: Sequence[Expression], others: Mapping[Expression, Expression]
-) -> list[Expression]:
-    """The same outputs with some nodes replaced by others."""
-    made: dict[Expression, Expression] = dict(others)
-    for node in in_order(outputs):
-        if node in made:
-            continue
-        arguments = tuple(made[argument] for argument in node.arguments)
-        made[node] = node.graph.node(node.operation, *arguments) if arguments else node
-    return [made[output] for output in outputs]

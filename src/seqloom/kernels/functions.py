@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.kernels.expressions import Expression, apply
+from seqloom.kernels.expressions import Expression, apply, check_count, of_numbers
 
 
 def _function(name: str) -> Any:
     def call(*values: Any) -> Any:
         if any(isinstance(value, Expression) for value in values):
             return apply(name, *values)
+        if all(isinstance(value, int | float) for value in values):
+            return of_numbers(name, values)
+        check_count(name, values)
         import torch
         from torch.nn import functional
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from seqloom.kernels.expressions import OPERATIONS, Expression
@@ -41,9 +40,8 @@ def _latex_product(node: Expression, names: Mapping[str, str]) -> str:
 
 
 def _decimal(value: float) -> str:
-    if math.isinf(value):
-        return r"\infty" if value > 0 else r"-\infty"
-    digits, _, power = f"{value:g}".partition("e")
+    short = f"{value:g}"
+    digits, _, power = (short if float(short) == value else repr(value)).partition("e")
     if not power:
         return digits
     ten = f"10^{{{int(power)}}}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqloom.kernels.expressions import Expression, adjoints, apply, in_order, replaced
+from seqloom.kernels.expressions import Expression, apply
 from seqloom.kernels.tracing import TracedCell
+from seqloom.kernels.walking import adjoints, in_order, replaced
 
 EXPENSIVE = frozenset({"exp", "log", "sqrt", "tanh", "sigmoid", "softplus"})  # kept, not redone
 DECISIONS = frozenset({"step", "half_step", "sign"})
@@ -46,7 +47,7 @@ class Plan:
         saved: The expensive values that the way back uses, by the names "n.0", "n.1" and so on.
         early: Those of them that are known before the late products.
         gradients: By input, its gradient, from "d.h" and its like (the gradients of the states
-            after the step), "d.out" (of what is put out) and "dm.n" (of the late operands); saved
+            after the step), "dout" (of what is put out) and "dm.n" (of the late operands); saved
             values are inputs of it.
         late_gradients: By late gate, the gradient of its product.
         kept: Which of the inputs x, u and late the way back reads.
@@ -113,7 +114,7 @@ class Plan:
         """The gradient of each state after the step; the first one is put out as well."""
         seeds = [self.input(f"d.{k}") for k in self.cell.states]
         if not self.variant.projected:
-            seeds[0] = seeds[0] + self.input("d.out")
+            seeds[0] = seeds[0] + self.input("dout")
         return seeds
 
     def _gradients(self) -> dict[str, Expression]:
@@ -145,7 +146,7 @@ class Plan:
             if node in seen:
                 continue
             seen.add(node)
-            is_expensive = node in forth and node.operation in EXPENSIVE and _by_row(node)
+            is_expensive = node in forth and node.operation in EXPENSIVE and by_row(node)
             decides = self._decisions and node.operation in DECISIONS and _is_forth(node)
             if is_expensive or decides:
                 found.add(node)
@@ -155,7 +156,7 @@ class Plan:
         return list(dict.fromkeys(node for node in ordered if node in found))
 
 
-def _by_row(node: Expression) -> bool:
+def by_row(node: Expression) -> bool:
     """Whether a value differs from row to row, as what depends on vectors alone does not."""
     inputs = [str(n.value) for n in in_order([node]) if n.operation == "input"]
     return any(not name.startswith("v.") for name in inputs)
@@ -164,4 +165,4 @@ def _by_row(node: Expression) -> bool:
 def _is_forth(node: Expression) -> bool:
     """Whether a value depends on nothing that comes from the way back."""
     inputs = [str(n.value) for n in in_order([node]) if n.operation == "input"]
-    return not any(name.startswith(("d.", "dm.")) for name in inputs)
+    return not any(name.startswith(("d.", "dm.", "dout")) for name in inputs)

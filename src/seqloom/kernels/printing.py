@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from seqloom.kernels.expressions import Expression, in_order, replaced
+from seqloom.kernels.expressions import Expression
 from seqloom.kernels.plan import Plan, Variant
 from seqloom.kernels.tracing import TracedCell
+from seqloom.kernels.walking import in_order, replaced
 
 SCALARS = ("at", "previous", "following", "rows", "size", "clip")
 
@@ -150,7 +151,7 @@ class _Printer:
             return Place("keep", own.index(which), len(own), "at")
         if kind in ("v", "dv"):
             return Place(kind, cell.vectors.index(which), 0, "")
-        if name == "d.out":
+        if name == "dout":
             return Place("dout", 0, 1, "at")
         if kind in ("d", "ds"):
             return Place(f"d_{which}", 0, 1, "")

@@ -68,7 +68,7 @@ def scan_reference(
             v=dict(zip(cell.vectors, vectors, strict=True)),
             late=product,
         )
-        new = [found[name] for name in cell.states]
+        new = [torch.as_tensor(found[name]).to(drive) for name in cell.states]
         if projection is not None:
             new[0] = functional.linear(new[0], projection)
         for k, (value, old) in enumerate(zip(new, now, strict=True)):

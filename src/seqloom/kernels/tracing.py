@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seqloom.errors import nearest
 from seqloom.kernels.equations import write_equations
-from seqloom.kernels.expressions import CellError, Expression, Graph, in_order
+from seqloom.kernels.expressions import CellError, Expression, Graph
+from seqloom.kernels.walking import in_order
 
 PARTS = ("a", "x", "u", "s", "v", "late")  # what a step may ask for, by the names of its parameters
 
@@ -58,6 +61,49 @@ class Named:
                 f"the cell has no {self._what} {name!r}, it has {has}{nearest(name, self._values)}"
             )
         return self._values[name]
+
+    def __getitem__(self, name: Any) -> Any:
+        raise CellError(f"a {self._what} is asked for by its name, as a.i, got [{name!r}]")
+
+
+class LateProducts:
+    """`late` of a step that is traced: each call hands one gate's matrix what it multiplies.
+
+    Args:
+        graph: Where the step's nodes are.
+        gates: The late gates.
+    """
+
+    def __init__(self, graph: Graph, gates: Sequence[str]) -> None:
+        self._graph, self._gates = graph, gates
+        self._handed: dict[str, Expression] = {}
+
+    def __call__(self, *given: Any) -> Expression:
+        """The product of a late gate's matrix with a value of the step."""
+        if len(given) != 2:
+            raise CellError(f"late takes a gate and a value of the step, got {given!r}")
+        gate, value = given
+        if gate not in self._gates:
+            raise CellError(f"late takes one of {', '.join(self._gates) or 'none'}, got {gate!r}")
+        if gate in self._handed:
+            raise CellError(f"late({gate!r}, ...) is called twice; a gate has one product")
+        if not isinstance(value, Expression):
+            raise CellError(f"late({gate!r}, ...) takes a value of the step, got {value!r}")
+        self._handed[gate] = value
+        return self._graph.input(f"late.{gate}")
+
+    def __getattr__(self, name: str) -> Any:
+        raise CellError(f"late is called with a gate's name, late({name!r}, ...), got late.{name}")
+
+    def handed(self) -> dict[str, Expression]:
+        """What each late gate's matrix multiplies."""
+        for gate in self._gates:
+            if gate not in self._handed:
+                raise CellError(
+                    f"gate {gate!r} is late, but the step never calls late({gate!r}, ...)"
+                )
+        _check_late(self._handed)
+        return self._handed
 
 
 def call_step(
@@ -110,49 +156,54 @@ def trace(
         CellError: If the step does something that is not elementwise, with its line; if names are
             given twice, or a late gate is not a gate; or if it does not return every state.
     """
-    _check_names("gates", gates)
-    _check_names("states", states)
-    _check_names("vectors", vectors)
-    if not states:
-        raise CellError("a cell must have a state, got none")
+    for what, names in (("gates", gates), ("states", states), ("vectors", vectors), ("late", late)):
+        _check_names(what, names)
+    if not gates or not states:
+        raise CellError(f"a cell must have a gate and a state, got {gates!r} and {states!r}")
     for gate in late:
         if gate not in gates:
             raise CellError(f"late gates must be among the gates {', '.join(gates)}, got {gate!r}")
     graph = Graph()
-    handed: dict[str, Expression] = {}
-
-    def product(gate: str, value: Any) -> Expression:
-        if gate not in late:
-            raise CellError(f"late takes one of {', '.join(late) or 'none'}, got {gate!r}")
-        if gate in handed:
-            raise CellError(f"late({gate!r}, ...) is called twice; a gate has one product")
-        if not isinstance(value, Expression):
-            raise CellError(f"late({gate!r}, ...) takes a value of the step, got {value!r}")
-        handed[gate] = value
-        return graph.input(f"late.{gate}")
-
-    outputs = call_step(
-        step,
-        x={g: graph.input(f"x.{g}") for g in gates},
-        u={g: graph.input(f"u.{g}") for g in gates if g not in late},
-        s={s: graph.input(f"s.{s}") for s in states},
-        v={v: graph.input(f"v.{v}") for v in vectors},
-        late=product,
-    )
-    lifted = {s: graph.number(v) if isinstance(v, int | float) else v for s, v in outputs.items()}
-    for gate in late:
-        if gate not in handed:
-            raise CellError(f"gate {gate!r} is late, but the step never calls late({gate!r}, ...)")
-    _check_late(handed)
-    ordered = {s: lifted[s] for s in states}
-    return TracedCell(graph, tuple(gates), tuple(states), tuple(vectors), handed, ordered)
+    products = LateProducts(graph, late)
+    try:
+        outputs = call_step(
+            step,
+            x={g: graph.input(f"x.{g}") for g in gates},
+            u={g: graph.input(f"u.{g}") for g in gates if g not in late},
+            s={s: graph.input(f"s.{s}") for s in states},
+            v={v: graph.input(f"v.{v}") for v in vectors},
+            late=products,
+        )
+    except CellError:
+        raise
+    except Exception as error:  # whatever a user's own code does
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise CellError(
+            f"a step is run once on symbols, and this one raised {type(error).__name__}: {error} "
+            f"({place.filename}:{place.lineno}: {(place.line or '').strip()})"
+        ) from error
+    ordered = {state: _lifted(graph, state, outputs[state]) for state in states}
+    late_values = products.handed()
+    return TracedCell(graph, tuple(gates), tuple(states), tuple(vectors), late_values, ordered)
 
 
-def _check_names(what: str, names: Iterable[str]) -> None:
-    seen = list(names)
-    for name in seen:
-        if not name.isidentifier() or seen.count(name) > 1:
-            raise CellError(f"{what} are different names, got {seen}")
+def _lifted(graph: Graph, state: str, value: Any) -> Expression:
+    """A state after the step, which may be a number."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise CellError(f"a state is a value of the step or a number, got {state}={value!r}")
+    return graph.number(value)
+
+
+def _check_names(what: str, names: Any) -> None:
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise CellError(f"{what} must be a tuple of names, as ('n',), got {names!r}")
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+            raise CellError(f"{what} must be names that begin with a letter, got {name!r}")
+    if len(set(names)) < len(names):
+        raise CellError(f"{what} are different names, got {list(names)}")
 
 
 def _check_late(handed: Mapping[str, Expression]) -> None:

@@ -105,7 +105,7 @@ class Backward(Kernel):
         variant = self.plan.variant
         if not variant.projected:
             return []
-        lines = [f"{_IN}outer = d_{self.first} + d_out"]
+        lines = [f"{_IN}outer = d_{self.first} + dout"]
         if variant.clip:
             lines.append(f"{_IN}outer = tl.where(tl.abs(put_out) < bound, outer, 0.0)")
         lines.append(f"{_IN}carried = tl.zeros((BB, BR), tl.float32)")
@@ -175,7 +175,7 @@ class Backward(Kernel):
                 place = f"{array} + (at * {count} + {number})"
                 lines.append(self.load(name, place, known, indent))
 
-        lines.append(self.load("d.out", "DOUT + at", known, indent, "R"))
+        lines.append(self.load("dout", "DOUT + at", known, indent, "R"))
         if plan.variant.projected and plan.variant.clip:
             lines.append(self.load("put_out", "OUT + (front + at)", known, indent, "R"))
         for number, name in enumerate(plan.saved):

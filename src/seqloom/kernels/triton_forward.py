@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seqloom.kernels.triton_printing import Kernel
+from seqloom.kernels.triton_printing import CALLS, Kernel
 from seqloom.kernels.triton_products import Product
 
 _IN = " " * 8
@@ -83,7 +83,8 @@ class Forward(Kernel):
             kept = known[f"keep.{self.first}"]
             lines.append(f"{_IN}projected = (1.0 - {kept}) * projected + {kept} * s_{self.first}")
         if self.plan.variant.clip:
-            lines.append(f"{_IN}projected = tl.minimum(tl.maximum(projected, -bound), bound)")
+            above = CALLS["maximum"].format("projected", "-bound")
+            lines.append(f"{_IN}projected = {CALLS['minimum'].format(above, 'bound')}")
         found[value] = "projected"
         return lines
 

@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from seqloom.kernels.expressions import Expression, in_order
+from seqloom.kernels.expressions import Expression
 from seqloom.kernels.plan import Plan
 from seqloom.kernels.triton_products import Form, Product
 from seqloom.kernels.triton_text import BAD_LENGTH, HEADER, print_look
+from seqloom.kernels.walking import in_order
 
-_CALLS = {
+CALLS = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}",
     "exp": "tl.exp({})", "log": "tl.log({})", "sqrt": "tl.sqrt({})", "abs": "tl.abs({})",
     "sigmoid": "tl.sigmoid({})", "tanh": "2.0 * tl.sigmoid(2.0 * {}) - 1.0",
@@ -155,7 +156,7 @@ class Kernel:
                 variables[node] = "bound" if node.value == "clip" else known[str(node.value)]
             else:
                 variables[node] = f"n{len(variables)}"
-                value = _CALLS[node.operation].format(*(variables[a] for a in node.arguments))
+                value = CALLS[node.operation].format(*(variables[a] for a in node.arguments))
                 lines.append(f"{indent}{variables[node]} = {value}")
         return lines, {name: variables[node] for name, node in targets.items()}
 

@@ -20,6 +20,7 @@ Examples:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, overload
@@ -61,7 +62,10 @@ class Cell:
 
 @cache
 def _traced(cell: type[Cell]) -> TracedCell:
-    return trace(cell_step(cell), cell.gates, cell.states, cell.vectors, cell.late)
+    step, gates = cell_step(cell), getattr(cell, "gates", None)
+    if gates is None:
+        raise ConfigError(f"cell {cell.__name__} must name its gates, got none; gates = ('n',)")
+    return trace(step, gates, cell.states, cell.vectors, cell.late)
 
 
 def cell_step(cell: type[Cell]) -> Callable[..., Any]:
@@ -69,7 +73,13 @@ def cell_step(cell: type[Cell]) -> Callable[..., Any]:
     step = cell.__dict__.get("step") or getattr(cell, "step", None)
     if step is None:
         raise ConfigError(f"cell {cell.__name__} must have a step, got none")
-    return step.__func__ if isinstance(step, staticmethod) else step
+    found = step.__func__ if isinstance(step, staticmethod) else step
+    if not inspect.isfunction(found):
+        raise ConfigError(
+            f"the step of cell {cell.__name__} must be a plain function of the parts it uses, got "
+            f"{step!r}"
+        )
+    return found
 
 
 class Elman(Cell):
@@ -274,6 +284,12 @@ def find_cell(cell: str | type[Cell]) -> type[Cell]:
                 f"register_cell({cell!r}, YourCell)"
             )
         return CELLS[cell]
+    return _checked(cell)
+
+
+def _checked(cell: Any) -> type[Cell]:
+    if not isinstance(cell, type) or not issubclass(cell, Cell):
+        raise ConfigError(f"a cell, if not a name, must be a subclass of Cell, got {cell!r}")
     return cell
 
 
@@ -319,8 +335,6 @@ def register_cell(
             f"a cell's name must be free, got {name!r}, which is {CELLS[name].__name__}; choose "
             f"another name, or free this one by del CELLS[{name!r}]"
         )
-    if not isinstance(cell, type) or not issubclass(cell, Cell):
-        raise ConfigError(f"what is registered must be a subclass of Cell, got {cell!r}")
-    cell.traced()  # refuses a step that is not elementwise
+    _checked(cell).traced()  # refuses a step that is not elementwise
     CELLS[name] = cell
     return cell

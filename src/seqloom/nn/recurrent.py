@@ -14,9 +14,9 @@ from torch.nn import functional
 from seqloom.errors import BackendError, ConfigError, ShapeError, one_of
 from seqloom.kernels.backends import BACKENDS, run_layer
 from seqloom.kernels.choice import choose
-from seqloom.kernels.expressions import in_order
 from seqloom.kernels.keys import key_of
 from seqloom.kernels.layer import CellShape, Direction, Kind, Settings, Weights
+from seqloom.kernels.walking import in_order
 from seqloom.nn.cells import GRU, LSTM, Cell, Elman, ElmanRelu, cell_step, find_cell
 from seqloom.nn.dropping import dropped
 from seqloom.nn.masking import lengths_to_mask
@@ -135,7 +135,7 @@ class Recurrent(nn.Module):
         for name in ("dropout", "state_dropout", "weight_dropout", "zoneout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-        if self.clip is not None and self.clip <= 0:
+        if self.clip is not None and not self.clip > 0:
             raise ConfigError(f"clip must be above 0, got {self.clip}")
         traced = self.cell.traced()  # refuses a step that is not elementwise
         if self.projection_size:
@@ -327,10 +327,10 @@ class Recurrent(nn.Module):
     def _check_input(
         self, x: Tensor, lengths: Tensor | None, states: Sequence[Tensor] | None
     ) -> None:
-        if x.ndim != 3 or x.shape[-1] != self.input_size or x.shape[1] == 0:
+        if x.ndim != 3 or x.shape[-1] != self.input_size or 0 in x.shape:
             raise ShapeError(
-                f"x must be (batch, steps, input_size={self.input_size}) with at least one step, "
-                f"got shape {tuple(x.shape)}"
+                f"x must be (batch, steps, input_size={self.input_size}) with at least one row and "
+                f"one step, got shape {tuple(x.shape)}"
             )
         weight: Tensor = self.weight_ih_l0  # type: ignore[assignment]
         casts = torch.is_autocast_enabled(x.device.type)
@@ -340,6 +340,8 @@ class Recurrent(nn.Module):
                 f"{x.device}; move one of them with .to()"
             )
         if lengths is not None:
+            if not isinstance(lengths, Tensor):
+                raise ShapeError(f"lengths must be a tensor, got {lengths!r}")
             if lengths.shape != x.shape[:1]:
                 raise ShapeError(
                     f"lengths must have shape ({x.shape[0]},), got {tuple(lengths.shape)}"
