@@ -57,6 +57,12 @@ def test_one_question_many_questions_and_json(model: str, page: str, tmp_path: P
     assert first["passage"] == page
     result = RUNNER.invoke(app, [*given, "Where was Ada born?", "--top", "2"])
     assert result.stdout.splitlines()[0].endswith(f"\tLondon\t{page}:16")
+    result = RUNNER.invoke(app, [*given, "Where was Ada?", "--questions", str(both)])
+    assert result.exit_code == 2 and "give a question or --questions" in result.stderr
+    result = RUNNER.invoke(app, ["answer", "--model", model, "--passage", "-"], input="Ada.")
+    assert result.exit_code == 2 and "standard input has the questions" in result.stderr
+    result = RUNNER.invoke(app, [*given, "Where?", "--top", "3", "--threshold", "1"])
+    assert result.stdout == "\n"
     result = RUNNER.invoke(app, [*given, "Where was Ada born?", "--threshold", "1"])
     assert result.stdout == "\n"
 

@@ -287,7 +287,8 @@ def test_bad_questions_are_refused_with_article_and_id(example: Question, messag
 
 
 def test_bad_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match="question 'q1' is not in the passage: 'Oslo'"):
+    where = "question 'q1' of article 'Cities' is not in the passage: 'Oslo'"
+    with pytest.raises(DataError, match=where):
         new().fit(squad_file(tmp_path / "a.json", text="Oslo"))
     (tmp_path / "b.json").write_text('{"data": [{"paragraphs": [{"context": "x"}]}]}')
     with pytest.raises(DataError, match="paragraph 1 of article 1 must have 'qas'"):
@@ -302,8 +303,14 @@ def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
         Reader(hiden_size=3)
     with pytest.raises(ConfigError, match="overlap must lie between 0 and the piece of 9, got 9"):
         new(piece=9, overlap=9).fit(QUESTIONS)
-    with pytest.raises(ConfigError, match="max_words must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="max_words must be a whole number of at least 1, got 0"):
         new(max_words=0).fit(QUESTIONS)
+    with pytest.raises(ConfigError, match=r"window must be a whole number of at least 1, got 2\.5"):
+        new(window=2.5).fit(QUESTIONS)
+    with pytest.raises(ConfigError, match="other_passages must be a number from 0 to 1, got 'x'"):
+        new(other_passages="x").fit(QUESTIONS)
+    with pytest.raises(InputError, match="ids of training questions must differ, got 'Ada' twice"):
+        new().fit([QUESTIONS[0], QUESTIONS[0]])
     with pytest.raises(ConfigError, match="'squd'; did you mean 'squad'"):
         new(rules="squd").fit(QUESTIONS)
     with pytest.raises(InputError, match="data must be questions about passages, got str"):
@@ -318,10 +325,34 @@ def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
         model.answer([PASSAGE, " "], "Where?")
     with pytest.raises(InputError, match="question 1 must come with a passage, got none"):
         model.answer([], "Where?")
-    with pytest.raises(ConfigError, match="top must be at least 1, got 0"):
-        model.answer_all([(PASSAGE, "Where?")], top=0)
-    with pytest.raises(ConfigError, match=r"threshold must lie in \[0, 1\], got 2"):
+    with pytest.raises(InputError, match="must come with a passage or several, got None"):
+        model.answer(None, "Where?")
+    with pytest.raises(InputError, match=r"must be a pair .*, got \('abc',\)"):
+        model.answer_all([("abc",)])
+    for top in (0, "3", 2.5):
+        with pytest.raises(ConfigError, match=f"top must be a whole .* 1, got {top!r}"):
+            model.answer_all([(PASSAGE, "Where?")], top=top)
+    with pytest.raises(ConfigError, match="threshold must be a number from 0 to 1, got 2"):
         model.answer(PASSAGE, "Where?", threshold=2)
+
+
+def test_settings_of_use_are_checked_where_they_are_used(model: Reader, tmp_path: Path) -> None:
+    changed = Reader.load(model.save(tmp_path / "model"))
+    changed.set_params(max_windows=0)
+    with pytest.raises(ConfigError, match="max_windows must be a whole number of at least 1, got"):
+        changed.answer(PASSAGE, "Where?")
+
+
+def test_nothing_asked_is_nothing_answered_and_top_is_bounded_by_the_spans(model: Reader) -> None:
+    assert model.answer_all([]) == []
+    (found,) = model.answer_all([("Ada was here.", "Where?")], top=10**9)
+    assert 1 < len(found) <= 4 * 5 // 2  # the spans of four words
+
+
+def test_answers_of_files_that_are_elsewhere_are_counted(tmp_path: Path) -> None:
+    name = squad_file(tmp_path / "a.json", answer_start=0)
+    assert read_all(name, SPLITTER, "training").mended == 1
+    assert read_all(squad_file(tmp_path / "b.json"), SPLITTER, "training").mended == 0
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,19 @@ def test_long_training_passages_keep_their_answer() -> None:
         told = "".join(words[first : last + 1])
         assert told == example.answers[0].text
     assert encode_training(data, known, 1)[1] == 3  # "w", "10": two words do not fit into one
+
+
+@pytest.mark.parametrize("longest", [1, 2, 5, 6])
+def test_a_stretch_around_an_answer_of_its_length_holds_it(longest: int) -> None:
+    words = list("abcdefghijklmnop")
+    for first in range(len(words) - longest + 1):
+        answer = Answer(" ".join(words[first : first + longest]), 2 * first)
+        data = read_all([Question("1", " ".join(words), "which?", (answer,))], SPLITTER, "training")
+        known = ReaderVocabulary.learn([*data.texts()], min_count=1)
+        encoded, left_out = encode_training(data, known, longest)
+        assert left_out == 0
+        assert encoded.spans.tolist() == [[0, longest - 1]]
+        assert encoded.first.tolist() == [first]
 
 
 def test_articles_are_set_apart_whole() -> None:

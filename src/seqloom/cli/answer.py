@@ -24,8 +24,9 @@ def run(
         str | None, typer.Argument(help="The question; else they are read from --questions.")
     ] = None,
     questions: Annotated[
-        str, typer.Option(help="A file with a question a line; - for standard input.")
-    ] = "-",
+        str | None,
+        typer.Option(help="A file with a question a line; - for standard input, as without it."),
+    ] = None,
     passage: Annotated[
         list[str] | None, typer.Option(help="A file to search; may be given several times.")
     ] = None,
@@ -45,7 +46,7 @@ def run(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the answer to each question; nothing but an empty line where there is none."""
+    """Print the answer to each question in a line; an empty one where there is none."""
     from seqloom import Reader
     from seqloom.data.sources import read_lines, read_whole
     from seqloom.errors import DataError
@@ -53,8 +54,13 @@ def run(
     if not passage:
         raise typer.BadParameter("name a file to search", param_hint="--passage")
     if question is not None:
+        if questions is not None:
+            raise typer.BadParameter("give a question or --questions", param_hint="--questions")
         asked = [question]
     else:
+        questions = questions or "-"
+        if "-" in passage and questions == "-":
+            raise typer.BadParameter("standard input has the questions", param_hint="--passage")
         asked = [line for _, line in read_lines(questions) if line.strip()]
         if not asked:
             raise DataError("there must be a question, got none", questions)
@@ -67,12 +73,12 @@ def run(
         if as_json:
             rows = [{**asdict(one), "passage": passage[one.passage]} for one in answers]
             typer.echo(json.dumps({"question": each, "answers": rows}, ensure_ascii=False))
-        elif top == 1:
-            typer.echo(answers[0].text)
+        elif top == 1 or not answers[0].text:
+            typer.echo(_in_a_line(answers[0].text))
         else:
             for one in answers:
                 where = f"{passage[one.passage]}:{one.start}"
-                typer.echo(f"{one.probability:.3f}\t{one.text}\t{where}")
+                typer.echo(f"{one.probability:.3f}\t{_in_a_line(one.text)}\t{where}")
     if attention is not None:
         from seqloom.figures import heatmap, save
 
@@ -81,3 +87,8 @@ def run(
         figure = heatmap(seen.weights[part], seen.passage[part], seen.question, label="attention")
         save(figure, attention)
         note(f"drawn in {attention}")
+
+
+def _in_a_line(answer: str) -> str:
+    """An answer with blanks for its line ends; --json has it as it stands."""
+    return " ".join(answer.split())

@@ -108,7 +108,7 @@ def _question(
 ) -> Question | None:
     """Return the question, or None if all its answers were reported and skipped."""
     name = _field(entry, "id", str, "a question", path)
-    where = f"question {name!r}"
+    where = f"question {name!r}" + (f" of article {title!r}" if title else "")
     asked = _field(entry, "question", str, where, path)
     if not asked.strip():
         raise DataError(f"{where} must have a text, got {asked!r}", path)

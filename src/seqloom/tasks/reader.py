@@ -14,8 +14,8 @@ from seqloom.tasks.contextual import saved_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
-from seqloom.tasks.reader_answering import answer_questions, look
-from seqloom.tasks.reader_checks import check_settings
+from seqloom.tasks.reader_answering import answer_questions, look, passages_and_questions
+from seqloom.tasks.reader_checks import check_count, check_number, check_settings, check_use
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_storage import (
     STORED,
@@ -278,14 +278,12 @@ class Reader(Estimator):
             window: As for `answer`.
         """
         self.require_fitted()
-        if top < 1:
-            raise ConfigError(f"top must be at least 1, got {top}")
-        if not 0 <= threshold <= 1:
-            raise ConfigError(f"threshold must lie in [0, 1], got {threshold}")
-        given = [([p] if isinstance(p, str) else list(p), question) for p, question in asked]
+        check_use(self)
         size = self.window if window is None else window
-        if size < 1:
-            raise ConfigError(f"window must be at least 1, got {size}")
+        check_count("top", top)
+        check_count("window", size)
+        check_number("threshold", threshold, 1)
+        given = passages_and_questions(asked)
         return answer_questions(self, given, top=top, threshold=threshold, window=size)
 
     def to(self, device: str) -> Self:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,28 @@ from seqloom.tasks.reader_windows import cut_passage
 
 if TYPE_CHECKING:
     from seqloom.tasks.reader import Reader
+
+
+def passages_and_questions(asked: Any) -> list[tuple[list[str], str]]:
+    """Return what is asked as (passages, question) each.
+
+    Raises:
+        InputError: If something is no question with its passages.
+    """
+    found = []
+    for number, each in enumerate(asked):
+        if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != 2:
+            raise InputError(
+                f"question {number + 1} must be a pair (passage or passages, question), got "
+                f"{each!r}"
+            )
+        passages, question = each
+        if not isinstance(passages, str) and not isinstance(passages, Iterable):
+            raise InputError(
+                f"question {number + 1} must come with a passage or several, got {passages!r}"
+            )
+        found.append(([passages] if isinstance(passages, str) else list(passages), question))
+    return found
 
 
 def answer_questions(
@@ -38,6 +60,8 @@ def answer_questions(
         threshold: The least probability of one.
         window: The most words of a window.
     """
+    if not asked:
+        return []
     places: dict[str, int] = {}
     passages: list[Words] = []
     questions, pairs, owners, own = [], [], [], []
@@ -46,7 +70,7 @@ def answer_questions(
             raise InputError(f"question {number + 1} must come with a passage, got none")
         questions.append(_words(reader, question, f"question {number + 1}").words)
         for place, text in enumerate(texts):
-            if text not in places:
+            if not isinstance(text, str) or text not in places:
                 places[text] = len(passages)
                 passages.append(_words(reader, text, f"passage {place + 1}"))
             pairs.append((places[text], number))

@@ -162,7 +162,7 @@ def encode_training(
     kept = np.flatnonzero((spans[:, 0] >= 0) & (spans[:, 1] - spans[:, 0] < max_length))
     which, spans = np.array(data.which, np.int64)[kept], spans[kept]
     sizes = texts.passages.lengths(which)
-    middle = (spans.sum(axis=1) - max_length) // 2
+    middle = (spans.sum(axis=1) + 1 - max_length) // 2  # a span's last word is in it
     first = np.where(sizes > max_length, np.clip(middle, 0, sizes - max_length), 0)
     sizes = np.minimum(sizes, max_length)
     found = PassageQuestions(texts, which, kept, first, sizes, spans - first[:, None])

@@ -46,7 +46,7 @@ class FoundSpans(NamedTuple):
 def find_spans(model: nn.Module, data: PassageQuestions, max_words: int, k: int = 1) -> FoundSpans:
     """Return the best spans of each window, in order; memory does not grow with their number."""
     device = next(model.parameters()).device
-    n = len(data)
+    n, k = len(data), min(k, int(data.sizes.max()) * max_words)
     scores = np.full((n, k), -np.inf)
     first, last = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
     norms = np.zeros(n)

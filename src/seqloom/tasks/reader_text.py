@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,6 +116,8 @@ class ReadQuestions:
         spans: The first and the last word of each question's first answer; (-1, -1) where there
             is none.
         misaligned: The questions whose answer is not made of whole words.
+        mended: How many answers of files were not where they said, and were taken from the nearest
+            place that has them.
     """
 
     examples: list[Question]
@@ -123,6 +126,7 @@ class ReadQuestions:
     questions: list[list[str]]
     spans: list[tuple[int, int]]
     misaligned: list[Misaligned]
+    mended: int = 0
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -147,6 +151,7 @@ class ReadQuestions:
             [self.questions[i] for i in places],
             [self.spans[i] for i in places],
             [each for each in self.misaligned if each.id in names],
+            self.mended,
         )
 
 
@@ -158,14 +163,20 @@ def open_questions(source: Any) -> Iterable[Question]:
     Raises:
         InputError: If something else than questions is given.
     """
+    return chain.from_iterable(_parts(source))
+
+
+def _parts(source: Any) -> Iterator[Iterable[Question]]:
     if not isinstance(source, str | PathLike):
-        return list(source)
+        if not isinstance(source, Iterable):
+            raise InputError(f"questions must be a file, a data set or a list, got {source!r}")
+        yield list(source)
+        return
     name = fspath(source)
-    if Path(name).exists():
-        return read_questions(name)
-    if "+" in name:
-        return [each for part in name.split("+") for each in open_questions(part)]
-    return read_questions(name) if ":" not in name else read_input(name, "text")
+    names = [name] if Path(name).exists() else name.split("+")
+    for each in names:
+        plain = Path(each).exists() or ":" not in each
+        yield read_questions(each) if plain else read_input(each, "text")
 
 
 def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
@@ -183,7 +194,8 @@ def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
     passages: list[Words] = []
     places: dict[str, int] = {}
     which, questions, spans, misaligned = [], [], [], []
-    for example in open_questions(source):
+    parts, ids = list(_parts(source)), set()
+    for example in chain.from_iterable(parts):
         if not isinstance(example, Question):
             raise InputError(
                 f"{what} data must be questions about passages, got {type(example).__name__}"
@@ -192,6 +204,11 @@ def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
             places[example.passage] = len(passages)
             passages.append(_words_of(example.passage, splitter, example, "passage"))
         place = places[example.passage]
+        if example.id in ids:
+            raise InputError(
+                f"ids of {what} questions must differ, got {example.id!r} twice; results are by id"
+            )
+        ids.add(example.id)
         examples.append(example)
         which.append(place)
         questions.append(_words_of(example.question, splitter, example, "question").words)
@@ -201,7 +218,8 @@ def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
             misaligned.append(problem)
     if not examples:
         raise InputError(f"{what} data must hold at least one question, got none")
-    return ReadQuestions(examples, passages, which, questions, spans, misaligned)
+    mended = sum(getattr(part, "mended", 0) for part in parts)
+    return ReadQuestions(examples, passages, which, questions, spans, misaligned, mended)
 
 
 def _words_of(text: str, splitter: WordSplitter, example: Question, name: str) -> Words:

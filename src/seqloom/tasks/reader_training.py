@@ -157,6 +157,7 @@ def learn_to_read(
     training = run.training
     history: dict[str, Any] = {
         "misaligned": len(train.misaligned),
+        "mended": train.mended,
         "left_out": left_out,
         "words": len(known.words),
     }
