@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from seqloom.errors import DataError
+from seqloom.errors import ConfigError, DataError
 from seqloom.text import vectors as vectors_module
+from seqloom.text.joined_vectors import join_vectors
 from seqloom.text.vector_files import detect_format
 from seqloom.text.vectors import WordVectors, read_vectors, write_vectors
 
@@ -282,3 +283,33 @@ def test_looks_like_a_container(vectors):
     assert repr(vectors) == "WordVectors(6 words x 3, float32)"
     with pytest.raises(ValueError, match="read-only"):
         vectors.matrix[0, 0] = 1
+
+
+def test_joined_vectors_are_side_by_side_and_what_is_missing_is_predicted():
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(40)]
+    left = rng.normal(size=(40, 3)).astype(np.float32)
+    turn = rng.normal(size=(3, 2)).astype(np.float32)
+    right = 7 * left @ turn  # exactly linear in the other, and far wider spread
+    first, second = WordVectors(words[:30], left[:30]), WordVectors(words[5:], right[5:])
+    found = join_vectors(first, second)
+    assert list(found.words) == words and found.size == 5
+    scale = left[:30].std() / right[5:].std()
+    np.testing.assert_array_equal(found.matrix[:30, :3], left[:30])
+    np.testing.assert_allclose(found.matrix[5:, 3:], scale * right[5:], rtol=1e-5)
+    np.testing.assert_allclose(found.matrix[:5, 3:], scale * right[:5], rtol=1e-3, atol=1e-4)
+    # The first has a number more than the second can tell: the nearest by least squares.
+    guess = np.linalg.lstsq(right[5:30], left[5:30], rcond=None)[0]
+    np.testing.assert_allclose(found.matrix[30:, :3], right[30:] @ guess, rtol=1e-3, atol=1e-4)
+    fewer = join_vectors(first, second, pairs=10)
+    guess = np.linalg.lstsq(right[5:15], left[5:15], rcond=None)[0]
+    np.testing.assert_allclose(fewer.matrix[30:, :3], right[30:] @ guess, rtol=1e-3, atol=1e-4)
+
+
+def test_tables_with_nothing_in_common_are_not_joined():
+    one = WordVectors(["a"], np.ones((1, 2), np.float32))
+    other = WordVectors(["b"], np.ones((1, 2), np.float32))
+    with pytest.raises(ConfigError, match="must have words in common, got none of 1 words and 1"):
+        join_vectors(one, other)
+    with pytest.raises(ConfigError, match="pairs must be at least 1, got 0"):
+        join_vectors(one, one, pairs=0)

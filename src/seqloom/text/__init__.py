@@ -1,6 +1,7 @@
 """Strings to ids and back: normalize, split, tokenize, count."""
 
 from seqloom.text.encoding import embed, one_hot
+from seqloom.text.joined_vectors import join_vectors
 from seqloom.text.language import detect_language
 from seqloom.text.normalize import Normalized, Normalizer
 from seqloom.text.pipeline import TextConfig, TextPipeline
@@ -34,6 +35,7 @@ __all__ = [
     "WordVectors",
     "detect_language",
     "embed",
+    "join_vectors",
     "one_hot",
     "read_vectors",
     "split_sentences",
