@@ -15,7 +15,7 @@ from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.reader_answering import answer_questions, look, passages_and_questions
-from seqloom.tasks.reader_checks import check_count, check_number, check_settings, check_use
+from seqloom.tasks.reader_checks import check_settings, check_use
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_storage import (
     STORED,
@@ -27,6 +27,7 @@ from seqloom.tasks.reader_storage import (
 from seqloom.tasks.reader_text import Misaligned, ReadQuestions, WordSplitter, read_all
 from seqloom.tasks.reader_training import learn_to_read, set_apart
 from seqloom.tasks.reader_words import ReaderVocabulary
+from seqloom.tasks.setting_checks import check_count, check_number
 from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
