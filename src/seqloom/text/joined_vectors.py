@@ -20,8 +20,8 @@ def join_vectors(first: WordVectors, second: WordVectors, *, pairs: int = 20_000
     $\sigma$ makes the numbers of both tables spread alike. A and B are the least squares over words
     that both tables have.
 
-    Paper: Yin and Schütze (2016), "Learning Word Meta-Embeddings", ACL, section 4.1 (CONC) and 4.4
-    (filling in what one table lacks).
+    Paper: Yin and Schütze (2016), "Learning Word Meta-Embeddings", ACL, where it is called CONC;
+    they also fill in what one table lacks.
     Differs from the paper: the spread of all numbers is made equal, not the length of each vector;
     what is filled in is linear in the other vector.
 
