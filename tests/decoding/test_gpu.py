@@ -37,5 +37,7 @@ def test_a_gpu_decodes_as_the_cpu():
         searched = beam_search(step, state, [STOP] * 4, rules, beam=5, n_best=3, prefixes=forced)
         drawn = sample(step, state, [STOP] * 4, rules, seeds=range(4), top_p=0.8, prefixes=forced)
         likeliest = greedy(step, state, [STOP] * 4, rules, prefixes=forced)
-        found.append(([[h.ids for h in each] for each in searched], drawn, likeliest))
+        found.append(
+            ([[h.ids for h in each] for each in searched], [each.ids for each in drawn], likeliest)
+        )
     assert found[0] == found[1]

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.decoding import Limits, chances, greedy, sample
-from seqloom.decoding import draw as draw_all
+from seqloom.decoding import Drawn, Limits, chances, greedy, sample
 from seqloom.errors import ConfigError
 
 CHANCES = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
@@ -37,7 +36,8 @@ def limits(max_length=4000, **options):
 
 def draw(seed=0, step=fixed, **options):
     rules = {"forbidden": options.pop("forbidden", ())}
-    return sample(step, None, [0], limits(**rules), seeds=[seed], **options)[0]
+    (found,) = sample(step, None, [0], limits(**rules), seeds=[seed], **options)
+    return list(found.ids)
 
 
 def shares(drawn):
@@ -107,14 +107,14 @@ def test_stop_ends_and_is_not_returned():
     assert greedy(after, None, [3], limits(10, stop=4)) == [[]]
     assert greedy(after, None, [0], limits(3)) == [[1, 2, 3]]
     drawn = sample(after, None, [0, 2, 3], limits(10, stop=4), seeds=[0, 1, 2])
-    assert drawn == [[1, 2, 3], [3], []]
+    assert [each.ids for each in drawn] == [(1, 2, 3), (3,), ()]
 
 
 def test_min_length_holds_the_stop_back():
     rules = limits(5, stop=0, min_length=3)
     assert greedy(fixed, None, [0], rules) == [[1, 1, 1]]
     drawn = sample(fixed, None, [0] * 50, rules, seeds=range(50))
-    assert {len(each) for each in drawn} == {3, 4, 5}
+    assert {len(each.ids) for each in drawn} == {3, 4, 5}
 
 
 def test_no_ngram_comes_twice():
@@ -142,8 +142,9 @@ def test_a_batch_draws_as_each_alone(step):
     rules = limits(30, stop=4, no_repeat=3)
     together = sample(step, None, [0] * 6, rules, seeds=range(6), top_p=0.99)
     alone = [sample(step, None, [0], rules, seeds=[seed], top_p=0.99)[0] for seed in range(6)]
-    assert together == alone
-    assert len({tuple(each) for each in together}) > 1
+    assert [each.ids for each in together] == [each.ids for each in alone]
+    assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone])
+    assert len({each.ids for each in together}) > 1
 
 
 def test_same_seed_same_draw_and_global_chance_is_left_alone():
@@ -192,10 +193,7 @@ def test_states_are_reordered_with_the_rows_that_go_on():
 def test_a_draw_says_how_likely_it_was(step, options):
     """By the chances themselves, whatever they were drawn with."""
     rules = limits(6, stop=1, min_length=2, forbidden=[3])
-    found = draw_all(step, None, [0] * 40, rules, seeds=range(40), **options)
-    assert [list(each.ids) for each in found] == sample(
-        step, None, [0] * 40, rules, seeds=range(40), **options
-    )
+    found = sample(step, None, [0] * 40, rules, seeds=range(40), **options)
     for each in found:
         ids = [*each.ids, 1] if each.ended else each.ids
         assert each.log_prob == pytest.approx(sum(math.log(CHANCES[id_]) for id_ in ids))
@@ -206,19 +204,20 @@ def test_a_draw_says_how_likely_it_was(step, options):
 
 def test_a_draw_that_nothing_can_go_on_from_has_not_ended():
     rules = limits(9, stop=4, min_length=6, no_repeat=1)
-    (found,) = draw_all(fixed, None, [0], rules, seeds=[0])
+    (found,) = sample(fixed, None, [0], rules, seeds=[0])
     assert sorted(found.ids) == [0, 1, 2, 3]
     assert not found.ended
     assert found.log_prob == pytest.approx(math.log(0.5 * 0.25 * 0.15 * 0.07))
     # What a prefix forces counts too.
-    (begun,) = draw_all(fixed, None, [0], limits(9, stop=4), seeds=[0], prefixes=[[2, 4]])
+    (begun,) = sample(fixed, None, [0], limits(9, stop=4), seeds=[0], prefixes=[[2, 4]])
     assert (begun.ids, begun.ended) == ((2,), True)
     assert begun.log_prob == pytest.approx(math.log(0.15 * 0.03))
 
 
 def test_nothing_possible_ends_the_sequence():
     nothing = np.full((1, 5), -np.inf)
-    assert sample(lambda last, s: (nothing, s), None, [0], limits(5), seeds=[0]) == [[]]
+    (found,) = sample(lambda last, s: (nothing, s), None, [0], limits(5), seeds=[0])
+    assert found == Drawn((), 0.0, ended=False)
     assert greedy(lambda last, s: (nothing, s), None, [0], limits(5)) == [[]]
 
 

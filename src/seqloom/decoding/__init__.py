@@ -4,7 +4,7 @@ from seqloom.decoding.beam import Hypothesis, beam_search, coverage
 from seqloom.decoding.ctc import Labeling, LabelLanguage, best_path, prefix_search
 from seqloom.decoding.fusion import fused
 from seqloom.decoding.limits import Limits
-from seqloom.decoding.sampling import Drawn, chances, draw, greedy, sample
+from seqloom.decoding.sampling import Drawn, chances, greedy, sample
 from seqloom.decoding.steps import Step, largest, reorder
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "best_path",
     "chances",
     "coverage",
-    "draw",
     "fused",
     "greedy",
     "largest",

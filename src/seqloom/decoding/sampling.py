@@ -99,7 +99,7 @@ def sample(
     max_lengths: Sequence[int] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     history: Sequence[Sequence[int]] | None = None,
-) -> list[list[int]]:
+) -> list[Drawn]:
     """Draw sequences side by side; each is what it would be alone. One step an id.
 
     Args:
@@ -115,37 +115,6 @@ def sample(
         prefixes: How each sequence must begin; part of what is returned.
         history: What came before each sequence, for `limits.no_repeat`.
     """
-    found = draw(
-        step,
-        state,
-        first,
-        limits,
-        seeds=seeds,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        max_lengths=max_lengths,
-        prefixes=prefixes,
-        history=history,
-    )
-    return [list(each.ids) for each in found]
-
-
-def draw(
-    step: Step,
-    state: Any,
-    first: Sequence[int],
-    limits: Limits,
-    *,
-    seeds: Sequence[int],
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    max_lengths: Sequence[int] | None = None,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    history: Sequence[Sequence[int]] | None = None,
-) -> list[Drawn]:
-    """Draw as `sample` does, whose arguments these are; return how likely each sequence was too."""
     check_sampling(temperature, top_k, top_p)
     if len(seeds) != len(first):
         raise ConfigError(f"seeds must be one a sequence, {len(first)}, got {len(seeds)}")

@@ -86,7 +86,7 @@ def write(
             history=history,
         )
         return list(found[0][0].ids) if found[0] else []
-    return sample(
+    (drawn,) = sample(
         engine.step,
         state,
         last.tolist(),
@@ -96,4 +96,5 @@ def write(
         top_k=writing.top_k,
         top_p=writing.top_p,
         history=history,
-    )[0]
+    )
+    return list(drawn.ids)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqloom.data.ragged import Ragged
-from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, draw, reorder
+from seqloom.decoding import Hypothesis, Limits, beam_search, coverage, reorder, sample
 from seqloom.decoding.beam import most_searches
 from seqloom.decoding.steps import Numbers
 from seqloom.errors import ConfigError
@@ -162,7 +162,7 @@ def _decode(job: _Job) -> list[list[Hypothesis]]:
         model, weight = search.language_model, search.fused_weight
         step, state = with_language_model(steps, state, text, model, weight, rows=len(reads))
     if search.temperature:
-        drawn = draw(
+        drawn = sample(
             step,
             state,
             first,
