@@ -114,6 +114,7 @@ class AttBLSTMConfig(RecurrentOptions):
 
     Paper: Zhou et al. (2016), "Attention-Based Bidirectional Long Short-Term Memory Networks for
     Relation Classification", ACL.
+    Differs from the paper: its LSTMs have peepholes, which `cell="peephole-lstm"` gives.
     """
 
     merge: Merge = "sum"
