@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -292,22 +294,40 @@ def test_two_threads_do_not_meet():
     assert not wrong
 
 
-def _send(queue, seed: int) -> None:
-    queue.put(work(seed).tolist())
+WAYS = """
+import multiprocessing, sys, warnings
+sys.path[:0] = {folders!r}
+import torch
+from test_cpu import work
 
+def send(queue):
+    torch.set_num_threads(1)  # as torch's own workers do: its threads do not survive a fork
+    queue.put(work(5).tolist())
 
-@pytest.mark.parametrize("way", ["spawn", "fork"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_other_processes_give_the_same(way):
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", DeprecationWarning)
     expected = work(5)  # this process has used its threads before
-    context = multiprocessing.get_context(way)
+    context = multiprocessing.get_context(sys.argv[1])
     queue = context.Queue()
-    process = context.Process(target=_send, args=(queue, 5))
+    process = context.Process(target=send, args=(queue,), daemon=True)
     process.start()
     found = torch.tensor(queue.get(timeout=120))
     process.join(30)
     assert process.exitcode == 0
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+"""
+
+
+@pytest.mark.parametrize("way", ["spawn", "fork"])
+def test_other_processes_give_the_same(way, tmp_path):
+    """In a fresh process, so that what other tests have loaded does not decide."""
+    here = Path(__file__).parent
+    path = tmp_path / "ways.py"
+    path.write_text(WAYS.format(folders=[str(here), str(here.parent)]), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(path), way], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="a folder is closed by its permissions")

@@ -212,7 +212,11 @@ class TestBadInput:
             self.layer(x, torch.tensor([2, 1], device="meta"))
         with pytest.raises(ShapeError, match=r"shape \(2,\), got \(3,\)"):
             self.layer(x, torch.tensor([1, 1, 1]))
-        with pytest.raises(ShapeError, match="at least one step"):
+        with pytest.raises(ShapeError, match=r"lengths must be a tensor, got \[1, 2\]"):
+            self.layer(x, [1, 2])
+        with pytest.raises(ShapeError, match=r"one row and one step, got shape \(0, 3, 4\)"):
+            self.layer(torch.zeros(0, 3, 4))
+        with pytest.raises(ShapeError, match="at least one row and one step"):
             self.layer(torch.zeros(2, 0, D))
 
     def test_dtype(self):
