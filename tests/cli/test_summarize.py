@@ -107,6 +107,20 @@ def test_a_model_that_writes_takes_a_length_and_a_beam(file):
         run(file, "--max-length", "3")
 
 
+def test_what_a_model_that_writes_cuts_is_said(tmp_path, file):
+    long = tmp_path / "long.txt"
+    long.write_text("a library for web pages " * 100, encoding="utf-8")
+    for name, said in ((str(long), True), (file, False)):
+        given = ["summarize", name, "--model", "debian-pointer", "--beam", "1"]
+        result = CliRunner().invoke(app, given)
+        assert ("longer than the model reads, and cut" in result.stderr) == said
+
+
+def test_an_architecture_that_writes_must_be_fitted(file):
+    with pytest.raises(ConfigError, match="must be fitted first, got --arch pointer; name one"):
+        run(file, "--arch", "pointer")
+
+
 def test_what_is_no_text_is_refused(tmp_path, file):
     place = tmp_path / "a.bin"
     place.write_bytes(b"\xff\xd8\x00\x01")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.output import JsonOption, print_rows
+from seqloom.cli.output import JsonOption, note, print_rows
 
 if TYPE_CHECKING:
     from seqloom import Summarizer
@@ -101,6 +101,8 @@ def run(
         typer.echo(
             json.dumps(summary.as_row(), ensure_ascii=False, indent=1) if as_json else summary.text
         )
+        if summary.cut:
+            note("the text was longer than the model reads, and cut")
     elif as_json:
         rows = []
         for sentence in summary:
@@ -125,8 +127,14 @@ def _opened(model: str | None, arch: str | None, language: str) -> Summarizer:
     """The model of a directory or a name, or one that needs no fitting."""
     from seqloom import Summarizer
     from seqloom.errors import ConfigError
+    from seqloom.tasks.summarizer import WRITING
 
     if model is None:
+        if arch in WRITING:
+            raise ConfigError(
+                f"a model that writes must be fitted first, got --arch {arch}; name one with "
+                "--model"
+            )
         return Summarizer(arch or "textrank", reading={"language": language})
     if language != "auto":
         raise ConfigError(f"a model has its own language, got --language {language} with one")
