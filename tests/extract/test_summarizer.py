@@ -443,3 +443,12 @@ def test_the_same_sentence_a_thousand_times_is_chosen_once():
     summary = Summarizer().summarize("The cat sat on the mat. " * 1000, sentences=5)
     assert [(s.text, s.start) for s in summary] == [("The cat sat on the mat.", 0)]
     assert summary.total == 1000
+
+
+def test_summaries_can_be_pickled_with_their_features():
+    text = "The river flooded the town. Boats left the flooded town. A cake was eaten there."
+    summary = Summarizer().summarize(text, sentences=2)
+    same = pickle.loads(pickle.dumps(summary))
+    assert str(same) == str(summary) and list(same) == list(summary)
+    assert [each.as_row() for each in same] == [each.as_row() for each in summary]
+    assert same.highlight() == summary.highlight()

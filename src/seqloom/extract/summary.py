@@ -52,6 +52,23 @@ class ChosenSentence:
             "features": dict(self.features),
         }
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy or a pickle has the features, and not what they are computed from."""
+        known = KnownFeatures(dict(self.features))
+        own = (self.text, self.start, self.end, self.index, self.document, self.score)
+        return ChosenSentence, (*own, known)
+
+
+@dataclass(frozen=True)
+class KnownFeatures:
+    """The features of one sentence, computed before."""
+
+    values: Mapping[str, float]
+
+    def __call__(self, _index: int) -> Mapping[str, float]:
+        """The features."""
+        return self.values
+
 
 class Summary(Sequence[ChosenSentence]):
     """The chosen sentences of a text, in its order; `str` gives them as running text.
