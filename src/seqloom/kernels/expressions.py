@@ -91,7 +91,7 @@ class Expression:
         return apply("neg", self)
 
     def __pow__(self, power: Any) -> Expression:
-        if power is self or not isinstance(power, int | float):
+        if not isinstance(power, int | float):
             raise CellError(_at_line(f"a power is a number, got ** {power!r}; use exp and log"))
         if abs(power) == 0.5:
             root = apply("sqrt", self)

@@ -93,6 +93,8 @@ class LateProducts:
         return self._graph.input(f"late.{gate}")
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         raise CellError(f"late is called with a gate's name, late({name!r}, ...), got late.{name}")
 
     def handed(self) -> dict[str, Expression]:
@@ -182,12 +184,12 @@ def trace(
             f"a step is run once on symbols, and this one raised {type(error).__name__}: {error} "
             f"({place.filename}:{place.lineno}: {(place.line or '').strip()})"
         ) from error
-    ordered = {state: _lifted(graph, state, outputs[state]) for state in states}
+    ordered = {state: _state_after(graph, state, outputs[state]) for state in states}
     late_values = products.handed()
     return TracedCell(graph, tuple(gates), tuple(states), tuple(vectors), late_values, ordered)
 
 
-def _lifted(graph: Graph, state: str, value: Any) -> Expression:
+def _state_after(graph: Graph, state: str, value: Any) -> Expression:
     """A state after the step, which may be a number."""
     if isinstance(value, Expression):
         return value
