@@ -236,3 +236,44 @@ unit = "space"
     (tmp_path / "test.txt").unlink()
     again = call_command("reproduce", tmp_path / "recipe.toml")
     assert again.returncode == 0 and "not compared with the test sets" in again.stderr
+
+
+def test_a_recipe_that_learns_from_another_has_that_fitted_first(tmp_path):
+    (tmp_path / "own.csv").write_text("text,label\n" + "a good film,+\na bad film,-\n" * 4)
+    (tmp_path / "more.csv").write_text("text,label\n" + "a fine film,+\na dull film,-\n" * 4)
+    (tmp_path / "further.txt").write_text("fine\ndull\n" * 9)
+    (tmp_path / "teacher.toml").write_text(
+        f"""
+task = "classify"
+arch = "softmax"
+[data]
+train = "{tmp_path / "more.csv"}"
+"""
+    )
+    (tmp_path / "taught.toml").write_text(
+        f"""
+task = "classify"
+arch = "softmax"
+[data]
+train = "{tmp_path / "own.csv"}"
+test = "{tmp_path / "more.csv"}"
+[teaching]
+teachers = ["recipe:{tmp_path / "teacher.toml"}"]
+texts = "{tmp_path / "further.txt"}"
+[target]
+metric = "accuracy"
+value = 1.0
+at_least = true
+source = "all of it"
+"""
+    )
+    runs = tmp_path / "runs"
+    made = call_command("reproduce", tmp_path / "taught.toml", "--out", runs, "--json")
+    assert made.returncode == 0 and "teacher.toml first" in made.stderr
+    assert json.loads(made.stdout)[0]["reached"] is True
+    teacher = (runs / "teacher" / "seqloom.json").read_text()
+    again = call_command("train", tmp_path / "taught.toml", "--out", runs / "again")
+    assert again.returncode == 0 and "first" not in again.stderr  # it lies there
+    assert (runs / "teacher" / "seqloom.json").read_text() == teacher
+    checked = call_command("check", tmp_path / "taught.toml")
+    assert checked.returncode == 0 and "ok: classify softmax" in checked.stdout

@@ -12,7 +12,7 @@ from seqloom import LanguageModel, Summarizer
 from seqloom.errors import ConfigError, DataError
 from seqloom.tasks.directory import WEIGHTS
 from seqloom.tasks.packed_weights import apart, pack_weights, together, unpack_weights
-from seqloom.tasks.packing import pack_model
+from seqloom.tasks.packing import pack_model, trained_by
 
 
 def test_a_row_loses_at_most_half_a_step_of_its_own_scale():
@@ -129,3 +129,13 @@ def test_what_cannot_be_packed_is_refused(tmp_path):
         pack_model(tmp_path / "lead", tmp_path / "packed")
     with pytest.raises(ConfigError, match="kind of weights"):
         pack_weights({}, "int4")
+
+
+def test_the_card_of_a_taught_model_says_what_its_teacher_read() -> None:
+    read = trained_by("sst-cnn")["read"]
+    assert list(read) == ["sst-trees", "glove-6b-100d-subset", "imdb"]
+    assert all(
+        trained_by("sst-joint-attention")["read"][name] == read[name]
+        for name in read
+        if name != "imdb"
+    )

@@ -38,6 +38,7 @@ def run(
     if out is None:
         raise typer.BadParameter("name the directory to make", param_hint="--out")
     plan = _plan(recipe, task, arch, train, valid, settings, fields)
+    plan = _with_models(plan, out.parent)
     model = plan.estimator()
     if not resume:
         _compare(plan)
@@ -59,7 +60,7 @@ def check(
     fields: Fields = None,
 ) -> None:
     """Build everything a run needs and make one update, to see that it would go."""
-    plan = _plan(recipe, task, arch, train, valid, settings, fields)
+    plan = _with_models(_plan(recipe, task, arch, train, valid, settings, fields), max_steps=1)
     model = plan.estimator(max_steps=1)
     _fit(model, plan, None, resume=False)
     numbers = sum(math.prod(shape) for shape in model.shapes().values())
@@ -83,7 +84,7 @@ def reproduce(
         rows = [{"recipe": n, "title": load_recipe(n).title} for n in shipped_recipes()]
         print_rows(rows, as_json=as_json)
         return
-    plan = load_recipe(recipe, settings)
+    plan = _with_models(load_recipe(recipe, settings), out)
     results: list[dict[str, Any]] = []
     if not resume:
         _compare(plan)
@@ -142,6 +143,33 @@ def _plan(
     if valid is not None:
         data["valid"] = valid
     return read_recipe({"task": task, "arch": arch, "data": data}, settings)
+
+
+def _with_models(plan: Any, folder: Path | None = None, **training: Any) -> Any:
+    """Return a recipe with the models of others that it learns from; missing ones are fitted.
+
+    Args:
+        plan: The recipe.
+        folder: Where they lie, each under the name of its recipe; by default they are not kept.
+        training: Settings of the loop in place of theirs.
+    """
+    from seqloom.tasks.directory import HEADER, TRAINING
+    from seqloom.tasks.loading import load
+    from seqloom.tasks.recipe import load_recipe
+    from seqloom.training.loop import LAST
+
+    models = {}
+    for name in plan.needs():
+        place = None if folder is None else folder / Path(name).stem
+        if place is not None and (place / HEADER).exists():
+            models[name] = load(place)
+            continue
+        note(f"recipe {name} first, whose model this one learns from")
+        needed = _with_models(load_recipe(name), folder, **training)
+        models[name] = needed.estimator(**training)
+        begun = place is not None and (place / TRAINING / LAST).exists()
+        _fit(models[name], needed, place, resume=begun)
+    return plan.with_models(models)
 
 
 def _compare(plan: Any) -> None:

@@ -35,6 +35,7 @@ from seqloom.tasks.classifier_settings import (
     word_vectors,
 )
 from seqloom.tasks.classifier_storage import read_classifier, save_classifier
+from seqloom.tasks.classifier_teaching import TeachingConfig, taught, teaching_config
 from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import class_weights, learn_classes
 from seqloom.tasks.contextual import ContextReader, context_reader
@@ -108,6 +109,8 @@ class Classifier(Estimator):
         calibrate: Whether probabilities are calibrated on the validation data, by one temperature.
         valid_share: The share of the training data that validates where `fit` is given no `valid`;
             None takes the architecture's own, 0 for linear ones and else 0.1.
+        teaching: Fitted classifiers to learn from beside the labels, and texts that nobody labeled:
+            a `seqloom.tasks.classifier_teaching.TeachingConfig` or a table of its settings.
         training: Settings of the loop. The perceptron follows its own rule and knows `epochs` and
             `seed` alone.
         options: Settings of the architecture: `l2`, `hidden_sizes`, `dropout`, `embed_size`,
@@ -146,6 +149,7 @@ class Classifier(Estimator):
         "class_weight",
         "calibrate",
         "valid_share",
+        "teaching",
         "training",
     )
     features: str
@@ -163,6 +167,7 @@ class Classifier(Estimator):
     class_weight: str | Mapping[Any, float] | None
     calibrate: bool
     valid_share: float | None
+    teaching: TeachingConfig | Mapping[str, Any] | None
     classes_: NDArray[Any]
     decision_: Decision
     terms_: Terms | None
@@ -190,6 +195,7 @@ class Classifier(Estimator):
         class_weight: str | Mapping[Any, float] | None = None,
         calibrate: bool = False,
         valid_share: float | None = None,
+        teaching: TeachingConfig | Mapping[str, Any] | None = None,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -211,6 +217,7 @@ class Classifier(Estimator):
             class_weight=class_weight,
             calibrate=calibrate,
             valid_share=valid_share,
+            teaching=teaching,
             training=training,
         )
 
@@ -242,12 +249,22 @@ class Classifier(Estimator):
             callbacks: Told how it goes; see `seqloom.training`.
         """
         encoder = check_settings(self, self.build_training())
+        teaching = teaching_config(self)
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             share, seed = own_valid_share(self), settings.training.seed
             unseen = unseen_vectors(self)
             context = context_reader(self.contextual)
             encoder = replace(encoder, vectors=unseen, context=context)
-            data = encoder.learn(X, y, valid, self._make_pipeline, share=share, seed=seed)
+            given, labels, checked = X, y, valid
+            facts: dict[str, Any] = {}
+            if teaching is not None:
+                given, labels, checked, own = taught(
+                    self, teaching, X, y, valid, share=share, seed=seed
+                )
+                share, facts = 0.0, {"teaching": own}
+            data = encoder.learn(
+                given, labels, checked, self._make_pipeline, share=share, seed=seed
+            )
             check_data(self, data)
             run = settings.with_data(self.training, is_checked=data.valid is not None)
             model, learned = self._learn(data, run, unseen, context)
@@ -261,7 +278,7 @@ class Classifier(Estimator):
             self.model_, self.metrics_, self.decision_ = model, learned.metrics, decision
             self.classes_, self.terms_ = data.classes, data.terms
             self._set_input(data.terms, data.pipeline, data.train.features.width)
-            facts = {"examples": len(data.train.targets), **learned.history}
+            facts |= {"examples": len(data.train.targets), **learned.history}
             if isinstance(self.vectors, str | PathLike):
                 facts["vectors"] = str(self.vectors)
             self.provenance_ = origin(X, valid, run.training, **facts)

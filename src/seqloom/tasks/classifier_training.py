@@ -38,15 +38,21 @@ def hold_out(train: Examples, share: float, seed: int) -> tuple[Examples, Exampl
 
     With several labels an example, a share of all examples.
     """
-    order = np.random.default_rng([seed, 1]).permutation(len(train.targets))
-    labels = train.targets[order] if train.targets.ndim == 1 else np.zeros(len(order))
+    apart = set_apart(train.targets, share, seed)
+    if not apart.any():
+        return train, None
+    return _part(train, np.flatnonzero(~apart)), _part(train, np.flatnonzero(apart))
+
+
+def set_apart(targets: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
+    """Return which examples are set apart, a share of every class; see `hold_out`."""
+    order = np.random.default_rng([seed, 1]).permutation(len(targets))
+    labels = targets[order] if targets.ndim == 1 else np.zeros(len(order))
     apart = np.zeros(len(order), bool)
     for label in np.unique(labels):
         mine = np.flatnonzero(labels == label)
-        apart[mine[: int(share * len(mine))]] = True
-    if not apart.any():
-        return train, None
-    return _part(train, np.sort(order[~apart])), _part(train, np.sort(order[apart]))
+        apart[order[mine[: int(share * len(mine))]]] = True
+    return apart
 
 
 def _part(examples: Examples, index: NDArray[np.int64]) -> Examples:

@@ -135,6 +135,10 @@ class Estimator(ABC):
         default = self._option_defaults()[option]
         return bool(self._options.get(option, default) != default)
 
+    def chosen_options(self) -> dict[str, Any]:
+        """Return the options of the architecture that the user chose."""
+        return {name: value for name, value in self._options.items() if self.sets(name)}
+
     def build_config(self, **from_data: Any) -> Any:
         """Return the architecture's configuration: options, preset, and what the data decides.
 

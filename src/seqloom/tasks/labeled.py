@@ -67,7 +67,7 @@ def read_examples(
         sequences: Whether the model reads sequences of vectors, not vectors.
         multilabel: Whether an example has a set of labels.
     """
-    x = _opened(x)
+    x = opened(x)
     if isinstance(x, PreparedData):
         _refuse_labels(y)
         return _from_prepared(x, multilabel=multilabel)
@@ -82,7 +82,7 @@ def read_examples(
     if sequences and is_sequence_list(x):
         lists = as_sequences(x, owner, width)
         return Labeled(lists, labels_of(len(lists)), None)
-    if not _is_text(x):
+    if not is_text(x):
         vectors = as_vectors(x, owner, width)
         if sequences:
             raise InputError(
@@ -90,7 +90,7 @@ def read_examples(
                 f"an example (shape {vectors.shape}); use arch='softmax' or 'mlp' for those"
             )
         return Labeled(vectors, labels_of(len(vectors)), None)
-    texts, labels = _texts(x, multilabel=multilabel)
+    texts, labels = texts_and_labels(x, multilabel=multilabel)
     if not texts:
         raise InputError("there must be at least one text, got none")
     read = pipeline()
@@ -105,10 +105,10 @@ def read_examples(
 
 def is_pair(data: Any) -> bool:
     """Whether these are features and labels, not two examples."""
-    return isinstance(data, tuple) and len(data) == 2 and not _is_text(data)
+    return isinstance(data, tuple) and len(data) == 2 and not is_text(data)
 
 
-def _opened(x: Any) -> Any:
+def opened(x: Any) -> Any:
     """Open what is named by a path; give an iterator a length."""
     if isinstance(x, (str, PathLike)):
         if (Path(fspath(x)) / HEADER).is_file():
@@ -124,7 +124,7 @@ def _refuse_labels(y: Any) -> None:
         raise InputError("labels must be given once, got labeled texts and y as well")
 
 
-def _is_text(x: Any) -> bool:
+def is_text(x: Any) -> bool:
     """Whether these are texts: a flat list or column whose first item is one, or an empty list."""
     if getattr(x, "ndim", 1) != 1 or not hasattr(x, "__len__") or hasattr(x, "nnz"):
         return False
@@ -134,7 +134,9 @@ def _is_text(x: Any) -> bool:
     return isinstance(first, str | Text | LabeledText)
 
 
-def _texts(x: Iterable[Any], *, multilabel: bool) -> tuple[list[str], list[tuple[str, ...]] | None]:
+def texts_and_labels(
+    x: Iterable[Any], *, multilabel: bool
+) -> tuple[list[str], list[tuple[str, ...]] | None]:
     """Return the texts and, if all of them have some, their labels."""
     texts: list[str] = []
     labels: list[tuple[str, ...]] = []

@@ -93,10 +93,20 @@ def _write_trie(source: Path, path: Path) -> None:
 
 
 def trained_by(name: str) -> dict[str, Any]:
-    """Return what a recipe says of a model: its title, and what was read under which terms."""
+    """Return what a recipe says of a model: its title, and what was read under which terms.
+
+    Recipes whose models it learns from are read of as well.
+    """
     recipe = load_recipe(name)
     train = recipe.data.train
-    sources = [*([train] if isinstance(train, str) else train), recipe.settings.get("vectors")]
+    teaching = recipe.settings.get("teaching", {})
+    sources = [
+        *([train] if isinstance(train, str) else train),
+        recipe.settings.get("vectors"),
+        teaching.get("texts"),
+    ]
     sets = [find_dataset(source.partition(":")[0]) for source in sources if source]
     text = {each.name: f"{each.title}; {each.license}; {each.citation}" for each in sets}
+    for needed in recipe.needs():
+        text |= trained_by(needed)["read"]
     return {"title": recipe.title, "recipe": name, "read": text}

@@ -17,6 +17,7 @@ from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.reader_answering import answer_questions, look, passages_and_questions
 from seqloom.tasks.reader_checks import check_settings, check_use
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
+from seqloom.tasks.reader_start import open_start
 from seqloom.tasks.reader_storage import (
     STORED,
     keep_first_words,
@@ -79,6 +80,10 @@ class Reader(Estimator):
         valid_share: The share of the training data, whole articles, that chooses the weights
             where `fit` is given no `valid`.
         training: Settings of the loop.
+        start: A fitted reader to learn further from: a `Reader`, its directory or the name of one
+            that comes with the package. Its words, their vectors and its settings of text are
+            kept; words it does not know stay unknown. `tune_vectors` says whether their vectors
+            are trained.
         options: Settings of the architecture.
 
     Examples:
@@ -115,6 +120,7 @@ class Reader(Estimator):
         "rules",
         "valid_share",
         "training",
+        "start",
     )
     text: TextConfig | Mapping[str, Any] | None
     cut_words: bool
@@ -134,6 +140,7 @@ class Reader(Estimator):
     consistency: float
     rules: Rules
     valid_share: float
+    start: Reader | str | PathLike[str] | None
     words_: ReaderVocabulary
     splitter_: WordSplitter
 
@@ -160,6 +167,7 @@ class Reader(Estimator):
         rules: Rules = "squad",
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
+        start: Reader | str | PathLike[str] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -184,6 +192,7 @@ class Reader(Estimator):
             rules=rules,
             valid_share=valid_share,
             training=training,
+            start=start,
         )
 
     # -- fitting ---------------------------------------------------------------------------------
@@ -212,7 +221,8 @@ class Reader(Estimator):
         """
         check_settings(self)
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
-            splitter = self.make_splitter()
+            begun = open_start(self)
+            splitter = self.make_splitter() if begun is None else begun.splitter_
             train = read_all(X, splitter, "training")
             if valid is None:
                 # Which articles choose is the same for all seeds, so that runs can be compared.
@@ -220,7 +230,7 @@ class Reader(Estimator):
             else:
                 checked = read_all(valid, splitter, "validation")
             run = settings.with_data(self.training, is_checked=checked is not None)
-            fitted = learn_to_read(self, train, checked, run)
+            fitted = learn_to_read(self, train, checked, run, begun)
             self.model_, self.words_, self.metrics_, history = fitted
             self.splitter_ = splitter
             self.provenance_ = origin(X, valid, run.training, questions=len(train), **history)

@@ -31,7 +31,7 @@ def check_settings(reader: Reader) -> None:
     check_number("consistency", reader.consistency)
     check_number("other_passages", reader.other_passages, 1)
     check_unseen(reader.unseen_vectors)
-    if reader.tune_vectors and reader.vectors is None:
+    if reader.tune_vectors and reader.vectors is None and reader.start is None:
         raise ConfigError("tune_vectors=True trains given vectors, got vectors=None")
 
 

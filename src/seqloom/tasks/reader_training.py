@@ -23,10 +23,12 @@ from seqloom.tasks.reader_data import encode_texts, encode_training, encode_wind
 from seqloom.tasks.reader_objective import ReadingObjective
 from seqloom.tasks.reader_others import OtherPassages
 from seqloom.tasks.reader_spans import SPANS, as_answer, find_spans, joined, merge_windows
+from seqloom.tasks.reader_start import continued
 from seqloom.tasks.reader_text import ReadQuestions
 from seqloom.tasks.reader_words import ReaderVocabulary
 from seqloom.tasks.relation_words import begin_with, finish
 from seqloom.tasks.unseen_words import extend_words
+from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from seqloom.tasks.reader import Reader
@@ -123,37 +125,26 @@ class Checked:
 
 
 def learn_to_read(
-    owner: Reader, train: ReadQuestions, valid: ReadQuestions | None, run: RunSettings
+    owner: Reader,
+    train: ReadQuestions,
+    valid: ReadQuestions | None,
+    run: RunSettings,
+    begun: Reader | None = None,
 ) -> FittedReader:
-    """Train a new network; it ends with the weights that are best on `valid`.
+    """Train a network; it ends with the weights that are best on `valid`.
 
     Args:
         owner: Whose settings count; it is not changed.
         train: The training data.
         valid: The validation data, if there is any.
         run: The settings of the loop and where it runs.
+        begun: A fitted reader to go on from; by default the network is new.
     """
     vectors = None if owner.vectors is None else open_vectors(owner.vectors)
-    known = ReaderVocabulary.learn(
-        [*train.texts()],
-        min_count=owner.min_count,
-        vectors=vectors,
-        others=() if valid is None else valid.texts(),
-        characters=owner.reads_spelling,
-    )
-    known.context = context_reader(owner.contextual)
+    known = _choose_words(owner, train, valid, vectors) if begun is None else begun.words_
     encoded, left_out = encode_training(train, known, owner.max_length)
     if not len(encoded):
         raise InputError("the training data must have answers to learn from, got none")
-    sizes: dict[str, Any] = {
-        "vocab_size": len(known.words),
-        "char_vocab_size": len(known.characters) if known.characters else 0,
-    }
-    if vectors is not None and not owner.sets("embed_size"):
-        sizes["embed_size"] = vectors.size
-    if known.context is not None:
-        sizes["context"] = known.context.options
-    config = owner.build_config(**sizes)
     training = run.training
     history: dict[str, Any] = {
         "misaligned": len(train.misaligned),
@@ -163,11 +154,15 @@ def learn_to_read(
     }
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
-        model = load_model_class(owner.architecture)(config)
-        if vectors is not None:
-            history["words_with_vectors"] = begin_with(
-                model, known.words, vectors, tuned=owner.tune_vectors, seed=training.seed
-            )
+        if begun is None:
+            model = _new_network(owner, known, vectors)
+            if vectors is not None:
+                history["words_with_vectors"] = begin_with(
+                    model, known.words, vectors, tuned=owner.tune_vectors, seed=training.seed
+                )
+        else:
+            model = continued(owner, begun)
+            history["start"] = {"metrics": begun.metrics_, "provenance": begun.provenance_}
         checked = None if valid is None else Checked(owner, valid, known)
         others = None
         if owner.other_passages:
@@ -180,7 +175,7 @@ def learn_to_read(
             owner.consistency,
         )
         facts: dict[str, Any] = {
-            "model": to_dict(config),
+            "model": to_dict(model.config),
             "questions": len(encoded),
             "vocabulary": known.words.hash,
         }
@@ -194,7 +189,36 @@ def learn_to_read(
     if known.context is not None:
         known.context.finish(model)
     finish(model)
+    model.input.embedding.weight.requires_grad_(True)
     if vectors is not None and owner.unseen_vectors:
         known.words = extend_words(model, known.words, vectors, owner.unseen_vectors)
     model.eval()
     return FittedReader(model, known, learned.metrics, {**history, **learned.history})
+
+
+def _choose_words(
+    owner: Reader, train: ReadQuestions, valid: ReadQuestions | None, vectors: WordVectors | None
+) -> ReaderVocabulary:
+    """What a new reader knows of words."""
+    known = ReaderVocabulary.learn(
+        [*train.texts()],
+        min_count=owner.min_count,
+        vectors=vectors,
+        others=() if valid is None else valid.texts(),
+        characters=owner.reads_spelling,
+    )
+    known.context = context_reader(owner.contextual)
+    return known
+
+
+def _new_network(owner: Reader, known: ReaderVocabulary, vectors: WordVectors | None) -> Any:
+    """A network of the sizes that its words ask for."""
+    sizes: dict[str, Any] = {
+        "vocab_size": len(known.words),
+        "char_vocab_size": len(known.characters) if known.characters else 0,
+    }
+    if vectors is not None and not owner.sets("embed_size"):
+        sizes["embed_size"] = vectors.size
+    if known.context is not None:
+        sizes["context"] = known.context.options
+    return load_model_class(owner.architecture)(owner.build_config(**sizes))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from os import PathLike, fspath
 from pathlib import Path
@@ -116,6 +116,44 @@ class Recipe:
         return task_class(self.task)(
             self.arch, **self.settings, training=merge(self.training, training), **self.model
         )
+
+    def needs(self) -> list[str]:
+        """Return the recipes whose models it learns from: settings that are "recipe:NAME"."""
+        found = []
+
+        def look(value: Any) -> Any:
+            if isinstance(value, str) and value.startswith(OF_RECIPE):
+                found.append(value.removeprefix(OF_RECIPE))
+            return value
+
+        _everywhere(self.settings, look)
+        return list(dict.fromkeys(found))
+
+    def with_models(self, models: Mapping[str, Any]) -> Recipe:
+        """Return the recipe with models in place of "recipe:NAME".
+
+        Args:
+            models: A fitted model, or its directory, for each of `needs`.
+        """
+
+        def put(value: Any) -> Any:
+            if isinstance(value, str) and value.startswith(OF_RECIPE):
+                return models[value.removeprefix(OF_RECIPE)]
+            return value
+
+        return replace(self, settings=_everywhere(self.settings, put))
+
+
+OF_RECIPE = "recipe:"
+
+
+def _everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Nested settings with every plain value changed."""
+    if isinstance(value, Mapping):
+        return {name: _everywhere(each, change) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_everywhere(each, change) for each in value]
+    return change(value)
 
 
 TEXT_TASKS = ("lm", "embed")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from seqloom.data.datasets.archives import Member, iter_members
 from seqloom.data.examples import LabeledText, TaggedTokens, Text, TextPair
+from seqloom.data.fields import read_labeled
 from seqloom.data.lines import read_parallel, read_text
 from seqloom.data.problems import OnError, Problems, Records, shown
 from seqloom.data.rows import Row, read_rows
@@ -17,6 +18,7 @@ from seqloom.data.sources import read_lines
 from seqloom.data.trees import read_trees
 from seqloom.errors import DataError
 from seqloom.files import Source, open_bytes
+from seqloom.text import TextConfig, TextPipeline
 from seqloom.text.sentences import split_sentences
 
 In = TypeVar("In")
@@ -25,6 +27,7 @@ Out = TypeVar("Out")
 _WIKITEXT_JOINT = re.compile(r" @([-.,])@ ")
 UNKNOWN = "<unk>"  # how WikiText writes a rare word
 _BROWN_TEXT = re.compile(r"c[a-r]\d\d")
+_PENN = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-"}
 _PKU_ENTITY_END = re.compile(r"\][A-Za-z]+$")
 
 
@@ -83,6 +86,54 @@ def read_tree_texts(
         problems.first.extend(trees.problems)
 
     return Records(read, fspath(path), on_error)
+
+
+def read_review_sentences(
+    path: Source, *, shortest: int, longest: int, on_error: OnError = "raise"
+) -> Records[LabeledText]:
+    """Read the different sentences of reviews as the treebank writes them.
+
+    Words stand between blanks, brackets as "-LRB-", quotation marks as backquotes and apostrophes.
+
+    Args:
+        path: JSON lines of reviews.
+        shortest: Words of a sentence, at least.
+        longest: At most.
+        on_error: "raise" at the first malformed review, or "skip" and count.
+
+    Returns:
+        Each sentence once, with the label of the first review that has it.
+    """
+    reviews = read_labeled(path, on_error=on_error)
+
+    def read(problems: Problems) -> Iterator[LabeledText]:
+        pipeline, seen = TextPipeline(TextConfig(language="en")), set()
+        for review in reviews:
+            for sentence in split_sentences(review.text.replace("<br />", "\n"), "en"):
+                words = pipeline.words(sentence.text)
+                text = " ".join(as_in_penn(words))
+                if shortest <= len(words) <= longest and text not in seen:
+                    seen.add(text)
+                    yield LabeledText(text, review.labels)
+        problems.count += reviews.skipped
+        problems.first.extend(reviews.problems)
+
+    return Records(read, fspath(path), on_error)
+
+
+def as_in_penn(words: Sequence[str]) -> Iterator[str]:
+    """Brackets and quotation marks as the Penn Treebank writes them.
+
+    >>> list(as_in_penn(["(", '"', "good", '"', ")"]))
+    ['-LRB-', '``', 'good', "''", '-RRB-']
+    """
+    is_open = False
+    for word in words:
+        if word == '"':
+            is_open = not is_open
+            yield "``" if is_open else "''"
+        else:
+            yield _PENN.get(word, word)
 
 
 def read_label_by_file(

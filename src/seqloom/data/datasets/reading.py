@@ -43,6 +43,7 @@ READERS: dict[str, Callable[..., Records[Any]]] = {
     "poems": corpora.read_poems,
     "questions": read_questions,
     "relations": read_relations,
+    "review-sentences": corpora.read_review_sentences,
     "rows": read_rows,
     "scored-pairs": corpora.read_scored_pairs,
     "snippets": read_snippets,

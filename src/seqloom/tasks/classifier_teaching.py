@@ -1,0 +1,220 @@
+"""Teaching a classifier by others: what they say of its texts, and of texts that nobody labeled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.config import from_dict
+from seqloom.data.examples import LabeledText
+from seqloom.data.inputs import read_input
+from seqloom.errors import ConfigError, InputError
+from seqloom.tasks.classifier_training import set_apart
+from seqloom.tasks.label_shares import as_label_shares
+from seqloom.tasks.labeled import is_text, opened, texts_and_labels
+from seqloom.tasks.labels import class_labels
+from seqloom.tasks.setting_checks import check_number
+
+if TYPE_CHECKING:
+    from seqloom.tasks.classifier import Classifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeachingConfig:
+    r"""How fitted classifiers teach another one.
+
+    A labeled text x with label y is learned with the probabilities
+
+    $$(1 - s) \, [c = y] + s \, \bar p(c \mid x)$$
+
+    where $\bar p$ is the mean of the teachers' probabilities and s the `share`; one of the further
+    texts with
+
+    $$\frac{\bar p(c \mid x) \, e^{a [c = z]}}{\sum_k \bar p(k \mid x) \, e^{a [k = z]}}$$
+
+    where z is the label that it has by itself, if it has one, such as that of the review which a
+    sentence is from, and a the `prior`.
+
+    Paper: Hinton, Vinyals and Dean (2015), "Distilling the Knowledge in a Neural Network", NIPS
+    workshop, section 2; further texts as in Tang et al. (2019), "Distilling Task-Specific Knowledge
+    from BERT into Simple Neural Networks".
+    Differs from the papers: probabilities, not the scores before softmax, at a temperature of 1.
+
+    Args:
+        teachers: Fitted classifiers with the same labels, their directories, or names of models
+            that come with the package.
+        texts: Further texts: a list, a file or "NAME:SPLIT"; None for none.
+        share: How much of what a labeled text is learned with is theirs.
+        prior: How much a label of a further text's own counts.
+    """
+
+    teachers: tuple[Any, ...]
+    texts: Any = None
+    share: float = 0.5
+    prior: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.teachers:
+            raise ConfigError("teaching.teachers must name at least one classifier, got none")
+        check_number("teaching.share", self.share, 1)
+        check_number("teaching.prior", self.prior)
+
+
+class Taught(NamedTuple):
+    """What a classifier learns from when it is taught.
+
+    Args:
+        texts: The texts.
+        labels: What each is learned with, a label's probability each.
+        valid: The validation data, as it was given or set apart here.
+        facts: Where it comes from, for the model directory.
+    """
+
+    texts: list[str]
+    labels: list[dict[Any, float]]
+    valid: Any
+    facts: dict[str, Any]
+
+
+def teaching_config(owner: Classifier) -> TeachingConfig | None:
+    """Return how a classifier is to be taught, if it is.
+
+    Raises:
+        ConfigError: If it is not made for that, or a setting makes no sense.
+    """
+    if owner.teaching is None:
+        return None
+    if owner.multilabel:
+        raise ConfigError("teaching is for one label a text, got multilabel=True")
+    if isinstance(owner.teaching, TeachingConfig):
+        return owner.teaching
+    if not isinstance(owner.teaching, Mapping):
+        raise ConfigError(f"teaching must be a table of settings, got {owner.teaching!r}")
+    table = dict(owner.teaching)
+    if isinstance(table.get("teachers"), str | PathLike) or hasattr(table.get("teachers"), "fit"):
+        table["teachers"] = [table["teachers"]]
+    return from_dict(TeachingConfig, table, where="teaching")
+
+
+def taught(
+    owner: Classifier,
+    config: TeachingConfig,
+    x: Any,
+    y: Any,
+    valid: Any,
+    *,
+    share: float,
+    seed: int,
+) -> Taught:
+    """Return the texts a classifier learns from, with the probabilities of their labels.
+
+    Args:
+        owner: The classifier.
+        config: How it is taught.
+        x: Its texts, as `fit` takes them.
+        y: Their labels, unless `x` brings them.
+        valid: Its validation data; without any, a share of the labeled texts is set apart, which
+            are measured by their labels alone.
+        share: That share.
+        seed: What decides which they are.
+    """
+    teachers = [_opened_teacher(owner, each) for each in config.teachers]
+    texts, labels = _labeled(x, y)
+    shares = as_label_shares(labels, len(texts))
+    classes = class_labels(shares.labels)
+    table = shares.table(classes, "training").astype(np.float64)
+    if valid is None:
+        apart = set_apart(table.argmax(axis=1), share, seed)
+        if apart.any():
+            own = np.array(classes)[table.argmax(axis=1)][apart]
+            valid = [text for text, away in zip(texts, apart, strict=True) if away], own
+            texts = [text for text, away in zip(texts, apart, strict=True) if not away]
+            table = table[~apart]
+    if config.share:
+        said = _mean(teachers, texts, classes)
+        table = (1 - config.share) * table + config.share * said
+    more, own_labels = _further(config.texts)
+    if more:
+        odds = np.log(np.clip(_mean(teachers, more, classes), 1e-6, 1.0))
+        if own_labels is not None and config.prior:
+            odds += config.prior * (np.array(own_labels)[:, None] == classes[None])
+        chances = np.exp(odds - odds.max(axis=1, keepdims=True))
+        table = np.concatenate([table, chances / chances.sum(axis=1, keepdims=True)])
+    names = classes.tolist()
+    found = [dict(zip(names, row, strict=True)) for row in table.tolist()]
+    facts: dict[str, Any] = {
+        "teachers": [teacher.arch for teacher in teachers],
+        "share": config.share,
+        "prior": config.prior,
+        "further": len(more),
+    }
+    if isinstance(config.texts, str | PathLike):
+        facts["texts"] = fspath(config.texts)
+    return Taught([*texts, *more], found, valid, facts)
+
+
+def _opened_teacher(owner: Classifier, source: Any) -> Classifier:
+    kind = type(owner)
+    teacher = kind.load(source) if isinstance(source, str | PathLike) else source
+    if not isinstance(teacher, kind):
+        raise ConfigError(f"a teacher must be a Classifier or a directory, got {source!r}")
+    teacher.require_fitted()
+    if teacher.multilabel or not hasattr(teacher, "predict_proba"):
+        raise ConfigError(
+            "a teacher must give one probability a class, which multilabel classifiers and "
+            f"perceptrons do not, got arch={teacher.arch!r}"
+        )
+    return teacher
+
+
+def _labeled(x: Any, y: Any) -> tuple[list[str], list[Any]]:
+    """Texts and their labels."""
+    x = opened(x)
+    if not is_text(x):
+        raise InputError("teaching is for texts as they were written, got something else in X")
+    texts, labels = texts_and_labels(x, multilabel=False)
+    if labels is not None:
+        if y is not None:
+            raise InputError("labels must be given once, got labeled texts and y as well")
+        return texts, [each[0] for each in labels]
+    if y is None:
+        raise InputError("there must be a label an example, got y=None")
+    return texts, list(y)
+
+
+def _further(source: Any) -> tuple[list[str], list[str] | None]:
+    """Texts that were not labeled for this, and labels of their own where all have one."""
+    if source is None:
+        return [], None
+    if isinstance(source, str | PathLike):
+        source = list(read_input(source, "text"))
+    if not isinstance(source, Sequence):
+        source = list(source)
+    labels = [each.labels[0] for each in source if isinstance(each, LabeledText) and each.labels]
+    texts = [each if isinstance(each, str) else getattr(each, "text", None) for each in source]
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"teaching.texts must be texts, got {source[number]!r} at {number}")
+    return texts, labels if labels and len(labels) == len(texts) else None  # type: ignore[return-value]
+
+
+def _mean(
+    teachers: Sequence[Classifier], texts: Sequence[str], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """The mean probability of each class, (N, C), by several teachers."""
+    total = np.zeros((len(texts), len(classes)))
+    for teacher in teachers:
+        known, names = teacher.classes_.tolist(), classes.tolist()
+        if set(known) != set(names):
+            raise InputError(
+                f"a teacher must have the labels of the training data, {names}, got {known}"
+            )
+        order = [known.index(name) for name in names]
+        total += teacher.predict_proba(texts)[:, order]
+    mean: NDArray[np.float64] = total / len(teachers)
+    return mean
