@@ -8,8 +8,8 @@ import torch
 from safetensors import safe_open
 
 import seqloom
-from seqloom import LanguageModel, Summarizer
-from seqloom.errors import ConfigError, DataError
+from seqloom import Captioner, Classifier, Forecaster, LanguageModel, Regressor, Summarizer
+from seqloom.errors import ConfigError, DataError, SeqloomError
 from seqloom.tasks.directory import WEIGHTS
 from seqloom.tasks.packed_weights import apart, pack_weights, together, unpack_weights
 from seqloom.tasks.packing import pack_model, trained_by
@@ -129,6 +129,79 @@ def test_what_cannot_be_packed_is_refused(tmp_path):
         pack_model(tmp_path / "lead", tmp_path / "packed")
     with pytest.raises(ConfigError, match="kind of weights"):
         pack_weights({}, "int4")
+
+
+def packed_again(model, tmp_path, kind):
+    model.save(tmp_path / "full")
+    return seqloom.load(pack_model(tmp_path / "full", tmp_path / kind, kind))
+
+
+def two_heaps(count=400, width=6):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=count)
+    return rng.normal(size=(count, width)) + 3 * y[:, None] * (np.arange(width) == 0), y
+
+
+@pytest.mark.parametrize("kind", ["half", "int8"])
+@pytest.mark.parametrize("moved", [lambda x: x + 2020.6, lambda x: x * 1e9, lambda x: x * 1e-7])
+def test_vectors_in_any_unit_are_read_alike_after_packing(tmp_path, kind, moved):
+    x, y = two_heaps()
+    training = {"epochs": 5, "device": "cpu"}
+    model = Classifier("mlp", training=training).fit(moved(x), y)
+    found = packed_again(model, tmp_path, kind)
+    one, two = model.predict_proba(moved(x)), found.predict_proba(moved(x))
+    assert model.score(moved(x), y) > 0.9
+    assert np.abs(one - two).max() < 0.02
+
+
+@pytest.mark.parametrize("outputs", [1, 20])
+def test_a_regression_on_numbers_of_any_size_stays_what_it_was(tmp_path, outputs):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 300)) + 2020.6
+    y = x @ rng.normal(size=(300, outputs)) + 2020.6
+    model = Regressor().fit(x, y if outputs > 1 else y[:, 0])
+    found = packed_again(model, tmp_path, "int8")
+    assert np.array_equal(found.predict(x), model.predict(x))
+
+
+def test_a_forecaster_of_years_does_not_drift(tmp_path):
+    series = 2020.6 + np.sin(np.arange(120) / 5)
+    training = {"epochs": 3, "device": "cpu"}
+    model = Forecaster(window=8, training=training).fit(series)
+    found = packed_again(model, tmp_path, "half")
+    one, two = model.forecast(series).median, found.forecast(series).median
+    assert np.abs(np.asarray(one) - np.asarray(two)).max() < 1e-4
+
+
+def test_a_captioner_of_vectors_in_any_unit_says_the_same(tmp_path):
+    x, y = two_heaps()
+    texts = [("left side", "right side")[i] for i in y]
+    pairs = list(zip(x + 2020.6, texts, strict=True))
+    training = {"epochs": 8, "device": "cpu", "optimizer": {"rate": 0.02}}
+    model = Captioner(hidden_size=16, training=training).fit(pairs)
+    exact = model.evaluate(pairs)["exact"]
+    assert exact > 0.9
+    found = packed_again(model, tmp_path, "half")
+    assert found.evaluate(pairs)["exact"] == pytest.approx(exact, abs=0.01)
+
+
+def test_numbers_too_small_for_halves_stay_and_the_scales_of_words_shrink():
+    torch.manual_seed(0)
+    tiny = torch.randn(50) * 1e-8
+    ones = torch.ones(50, dtype=torch.float64)
+    large = torch.randn(5000, 3, dtype=torch.float64)
+    packed = pack_weights({"tiny": tiny, "ones": ones, "large": large}, "int8", of_words=True)
+    assert packed["tiny"].dtype == torch.float32
+    assert packed["ones"].dtype == torch.float16  # exactly what it was
+    assert packed["large"].dtype == torch.int8
+    assert pack_weights({"large": large}, "int8")["large"].dtype == torch.float64
+
+
+@pytest.mark.parametrize("data", ["nofile", ["nothing", 3]])
+def test_a_packed_model_that_cannot_be_measured_is_not_left(tied, tmp_path, data):
+    with pytest.raises(SeqloomError):
+        pack_model(tied[1], tmp_path / "packed", data=data)
+    assert not (tmp_path / "packed").exists()
 
 
 def test_the_card_of_a_taught_model_says_what_its_teacher_read() -> None:

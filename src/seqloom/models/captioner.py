@@ -116,8 +116,8 @@ class CaptionNetwork(nn.Module):
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
         self.config = config
-        self.register_buffer("mean", torch.zeros(config.input_size))
-        self.register_buffer("scale", torch.ones(config.input_size))
+        self.register_buffer("mean", torch.zeros(config.input_size, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(config.input_size, dtype=torch.float64))
         self.input = nn.Linear(config.input_size, config.embed_size, bias=False)
         self.embedding = None
         if config.feeding == "output":
@@ -143,7 +143,8 @@ class CaptionNetwork(nn.Module):
                 f"vectors must have shape (B, 1, {self.config.input_size}), got "
                 f"{tuple(source.shape)}"
             )
-        x = self.input((source - self.mean) * self.scale)  # (B, 1, D)
+        standard = ((source - self.mean) * self.scale).to(source.dtype)
+        x = self.input(standard)  # (B, 1, D)
         return Memory(x, lengths, x[:, 0])
 
     def begin(self, memory: Memory) -> CaptionState:

@@ -130,8 +130,8 @@ class SourceInput(nn.Module):
             self.embedding = nn.Embedding(config.source_vocab_size, width)
         else:
             self.projection = nn.Linear(config.input_size, width)
-            self.register_buffer("mean", torch.zeros(config.input_size))
-            self.register_buffer("scale", torch.ones(config.input_size))
+            self.register_buffer("mean", torch.zeros(config.input_size, dtype=torch.float64))
+            self.register_buffer("scale", torch.ones(config.input_size, dtype=torch.float64))
         if config.words_in_context is not None:
             self.context = ContextMix(config.words_in_context)
             self.joined = nn.Linear(width + config.words_in_context.size, width)
@@ -173,7 +173,8 @@ class SourceInput(nn.Module):
         if self.embedding is not None:
             return self.embedding(x)  # type: ignore[no-any-return]
         assert self.projection is not None
-        return self.projection((x - self.mean) * self.scale)  # type: ignore[no-any-return]
+        standard = ((x - self.mean) * self.scale).to(x.dtype)
+        return self.projection(standard)  # type: ignore[no-any-return]
 
 
 def known_ids(ids: Int[Tensor, "B T"], vocab_size: int) -> Int[Tensor, "B T"]:

@@ -1,8 +1,10 @@
 """Weights in few bytes: as halves, or as whole numbers of 8 bits with a scale a row.
 
 A matrix W becomes round(W / s) with s = max |row| / 127, row by row; its error is at most s / 2.
-What is small, or has one axis, becomes halves; whole numbers stay as they are. In the file, the
-scales of `name` are `name#scale`, and names that share one tensor are told in its metadata.
+What is small, or has one axis, becomes halves where those hold it; whole numbers stay as they are.
+So does what has 64 bits, as it acts on numbers in units of their own: years have a mean of 2020.6,
+of which a half makes 2021. In the file, the scales of `name` are `name#scale`, and names that share
+one tensor are told in its metadata.
 """
 
 from __future__ import annotations
@@ -19,29 +21,51 @@ from seqloom.errors import ConfigError, DataError, one_of
 Kind = Literal["full", "half", "int8"]
 KINDS = ("full", "half", "int8")
 SCALE = "#scale"
+HALF_ERROR = 2.0**-11  # what rounding to halves changes at most, relatively
 SMALL = 4096  # numbers up to which a matrix is not worth a scale a row
 SHARED = "shared"  # the key of the metadata
 
 
-def pack_weights(weights: Mapping[str, Tensor], kind: Kind) -> dict[str, Tensor]:
-    """Return weights in few bytes, by the names they have in a file."""
+def pack_weights(
+    weights: Mapping[str, Tensor], kind: Kind, *, of_words: bool = False
+) -> dict[str, Tensor]:
+    """Return weights in few bytes, by the names they have in a file.
+
+    Args:
+        weights: The weights.
+        kind: In how few.
+        of_words: Whether the model reads words: then large matrices of 64 bits are of counts and
+            shares, and are packed as well.
+    """
     if kind not in KINDS:
         raise ConfigError(one_of("kind of weights", kind, KINDS))
     found: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if kind == "full" or not tensor.is_floating_point():
             found[name] = tensor
-        elif kind == "half" or tensor.ndim < 2 or tensor.numel() <= SMALL:
+            continue
+        is_small = tensor.ndim < 2 or tensor.numel() <= SMALL
+        if tensor.dtype == torch.float64 and (is_small or not of_words):
+            found[name] = _as_same(tensor)
+        elif kind == "half" or is_small:
             found[name] = _as_half(tensor)
         else:
             found |= _as_int8(name, tensor.float())
     return found
 
 
-def _as_half(tensor: Tensor) -> Tensor:
-    """Halves; what they cannot hold stays as it is."""
+def _as_same(tensor: Tensor) -> Tensor:
+    """Halves where nothing is lost by it."""
     half = tensor.half()
-    return half if bool(half.isfinite().all()) else tensor
+    return half if torch.equal(half.double(), tensor) else tensor
+
+
+def _as_half(tensor: Tensor) -> Tensor:
+    """Halves; what they cannot hold stays as it is: too large, or all of it too small."""
+    half = tensor.half()
+    lost, largest = ((half.to(tensor) - tensor).abs(), tensor.abs())
+    is_close = not tensor.numel() or bool(lost.max() <= HALF_ERROR * largest.max())
+    return half if is_close else tensor
 
 
 def _as_int8(name: str, tensor: Tensor) -> dict[str, Tensor]:
@@ -54,7 +78,7 @@ def _as_int8(name: str, tensor: Tensor) -> dict[str, Tensor]:
 
 
 def unpack_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights as 32-bit numbers again.
+    """Return weights as 32-bit numbers again, and those of 64 bits as they are.
 
     Raises:
         DataError: If a scale has no matrix, or does not fit it.

@@ -54,7 +54,7 @@ def pack_model(
     facts = dict(stored.header.provenance) | ({} if recipe is None else trained_by(recipe))
     tensors: dict[str, Tensor] | None = None
     if WEIGHTS in names:
-        tensors, count = _packed(stored.weights(), weights)
+        tensors, count = _packed(stored.weights(), weights, of_words=bool(files))
         facts["weights"] = weights
     elif STORE in files:
         files[STORE] = partial(_write_trie, stored.place / STORE)
@@ -65,20 +65,25 @@ def pack_model(
     place = write_model(out, header, tensors, files, stored.models, numbers=count)
     if data is None:
         return place
-    measured = load(place).evaluate(*data if isinstance(data, tuple) else (data,))
+    try:
+        measured = load(place).evaluate(*data if isinstance(data, tuple) else (data,))
+    finally:  # with what was measured it is written anew
+        shutil.rmtree(place)
     metrics = {**header.metrics, **{f"packed_{name}": value for name, value in measured.items()}}
-    shutil.rmtree(place)
     if isinstance(data, str):
         facts["packed_measured_on"] = data
     header = replace(header, metrics=metrics, provenance=facts)
     return write_model(out, header, tensors, files, stored.models, numbers=count)
 
 
-def _packed(loaded: dict[str, Tensor], weights: Kind) -> tuple[dict[str, Tensor], int]:
+def _packed(
+    loaded: dict[str, Tensor], weights: Kind, *, of_words: bool
+) -> tuple[dict[str, Tensor], int]:
     """Return weights in few bytes, those that are one tensor still one, and how many there are."""
     first: dict[int, str] = {}
     names_of = {name: first.setdefault(id(tensor), name) for name, tensor in loaded.items()}
-    packed = pack_weights({name: loaded[name] for name in first.values()}, weights)
+    once = {name: loaded[name] for name in first.values()}
+    packed = pack_weights(once, weights, of_words=of_words)
     tensors = packed | {name: packed[own] for name, own in names_of.items()}
     return tensors, sum(loaded[name].numel() for name in first.values())
 
