@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from seqloom.errors import BackendError, ConfigError, ShapeError
 from seqloom.kernels import crf_sums
 from seqloom.nn.crf import CRF
+from seqloom.nn.crf_softmax import TagSoftmax
 
 K = 3
 LENGTHS = [4, 1, 3]
@@ -292,6 +293,27 @@ def test_refuses_what_does_not_fit():
         CRF(K, backend="numba")
     with pytest.raises(BackendError, match="meta"):
         CRF(K, backend="compiled").log_partition(torch.zeros(1, 2, K, device="meta"))
+
+
+@pytest.mark.parametrize("layer", [CRF(K), CRF(K, backend="reference"), TagSoftmax(K)])
+@pytest.mark.parametrize("wrong", [K, -1, 100_000])
+def test_a_tag_out_of_range_is_refused_where_it_is_real(layer, wrong):
+    scores, tags = torch.randn(2, 3, K), torch.tensor([[0, 1, 2], [2, 1, 0]])
+    expected = layer.loss(scores, tags, torch.tensor([3, 2]))
+    tags[1, 2] = wrong
+    assert_close(layer.loss(scores, tags, torch.tensor([3, 2])), expected)
+    with pytest.raises(ShapeError, match=rf"tags must lie in 0\.\.2, got {wrong}$"):
+        layer.loss(scores, tags)
+
+
+def test_no_more_paths_are_looked_for_than_there_are():
+    crf, scores = random_crf(1), random_scores(2)[:, :2]
+    several = crf.best(scores, None, 10**12)
+    assert several.tags.shape == (3, K**2, 2)
+    for b in range(3):
+        paths = all_paths(crf, scores[b])
+        expected = sorted(paths.values(), reverse=True)
+        assert_close(several.scores[b], torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.gpu

@@ -128,7 +128,7 @@ class CRF(nn.Module):
             lengths: How many steps of each row are real; all if not given.
         """
         lengths = check_scores(scores, lengths, self.size)
-        check_tags(scores, tags)
+        check_tags(scores, tags, lengths)
         weights = self.weights()
         if self._compiles(scores):
             return partition(scores, tags, lengths, *weights)
@@ -172,7 +172,7 @@ class CRF(nn.Module):
         Args:
             scores: Of each tag at each step.
             lengths: How many steps of each row are real; all if not given.
-            count: How many paths N.
+            count: How many paths N, or all that T steps have, if those are fewer.
         """
         lengths = check_scores(scores, lengths, self.size)
         return best_paths(scores, lengths, self.weights(), count)
@@ -214,14 +214,19 @@ def check_scores(scores: Tensor, lengths: Tensor | None, size: int) -> Tensor:
     return lengths
 
 
-def check_tags(scores: Tensor, tags: Tensor) -> None:
-    """Refuse tags that are not one a step.
+def check_tags(scores: Tensor, tags: Tensor, lengths: Tensor) -> None:
+    """Refuse tags that are not one a step, or are none of the K; those on padding may be anything.
 
     Raises:
-        ShapeError: Naming both shapes.
+        ShapeError: Naming both shapes, or the tag.
     """
     if tags.shape != scores.shape[:2]:
         raise ShapeError(f"tags must have shape {tuple(scores.shape[:2])}, got {tuple(tags.shape)}")
+    K = scores.shape[2]
+    used = tags[lengths_to_mask(lengths, scores.shape[1])]
+    wrong = used[(used < 0) | (used >= K)]
+    if len(wrong):
+        raise ShapeError(f"tags must lie in 0..{K - 1}, got {int(wrong[0])}")
 
 
 def best_paths(
@@ -236,11 +241,12 @@ def best_paths(
         scores: Of each tag at each step.
         lengths: How many steps of each row are real.
         weights: Of transitions, first and last tags.
-        count: How many paths N.
+        count: How many paths N, or all that T steps have, if those are fewer.
     """
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
-    B, T, _ = scores.shape
+    B, T, K = scores.shape
+    count = min(count, K**T)
     arrays = [_array(each) for each in (scores, *weights)]
     ends, paths = lengths.cpu().numpy(), np.zeros((B, count, T), np.int64)
     totals = np.zeros((B, count))

@@ -41,7 +41,7 @@ class TagSoftmax(nn.Module):
     ) -> Float[Tensor, " B"]:
         r"""$-\ln p(y \mid x)$ of each row; tags on padding are not looked at."""
         lengths = check_scores(scores, lengths, self.size)
-        check_tags(scores, tags)
+        check_tags(scores, tags, lengths)
         ignored = tags.masked_fill(~lengths_to_mask(lengths, scores.shape[1]), -1)
         each: Tensor = functional.cross_entropy(
             scores.flatten(0, 1), ignored.flatten(), ignore_index=-1, reduction="none"
