@@ -47,6 +47,28 @@ def test_uneven_times_are_told_of(tmp_path):
     assert len(read_series(table(tmp_path, months))) == 4  # 31, 31 and 29 days are a month each
 
 
+def test_times_with_an_hour_are_checked(tmp_path):
+    with pytest.raises(DataError, match=r"series.csv:4: times must rise, got '2020-01-01 01:00'"):
+        read_series(
+            table(tmp_path, "t,a\n2020-01-01 00:00,1\n2020-01-01 02:00,2\n2020-01-01 01:00,3\n")
+        )
+    uneven = "t,a\n2020-01-01T22:00,1\n2020-01-01T23:00,2\n2020-01-02T00:00,3\n2020-01-02T03:00,4\n"
+    with pytest.warns(GapWarning, match=r"1 of 3 steps are not of 1 hour\(s\).*T00:00 to .*T03:00"):
+        read_series(table(tmp_path, uneven))
+    even = "t,a\n2020-03-29T01:30:00+01:00,1\n2020-03-29T03:00:00+02:00,2\n2020-03-29T01:30Z,3\n"
+    assert len(read_series(table(tmp_path, even))) == 3  # half an hour each
+
+
+def test_times_that_cannot_be_read_as_dates_are_told_of(tmp_path):
+    with pytest.warns(GapWarning, match=r"such as '01/02/2020' are not dates") as told:
+        read_series(table(tmp_path, "t,a\n01/02/2020,1\n01/01/2020,2\n"))
+    assert len(told) == 1
+    with pytest.warns(GapWarning, match=r"such as '2020-13' are not dates"):
+        read_series(table(tmp_path, "t,a\n2020-12,1\n2020-13,2\n"))
+    with pytest.warns(GapWarning, match=r"partly of a zone"):
+        read_series(table(tmp_path, "t,a\n2020-01-01T10:00,1\n2020-01-01T10:00Z,2\n"))
+
+
 def test_the_three_series(shared_data):
     assert len(read_series("time-series:airline")) == 144
     assert len(read_series("time-series:sunspots[:-60]")) == 2820 - 60

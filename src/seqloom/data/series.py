@@ -6,7 +6,7 @@ import re
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date
+from datetime import datetime
 from itertools import pairwise
 from os import fspath
 from pathlib import Path
@@ -24,10 +24,12 @@ from seqloom.files import Source
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 SLICE = re.compile(r"\[(-?\d*):(-?\d*)\]$")
 MONTH = re.compile(r"\d{4}-\d{2}")
+LIKE_A_DATE = re.compile(r"\b(?:1[5-9]|2\d)\d\d\b|\d[/.:-]\d")
+SECONDS = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
 
 
 class GapWarning(UserWarning):
-    """The times of a series are not evenly spaced; its rows are taken as if they were."""
+    """The times of a series are not evenly spaced, or not known to be; its rows are taken so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +61,9 @@ class Series:
 def read_series(source: Source) -> Series:
     """Read a table of numbers, one row a step of time.
 
-    A first column that does not hold numbers names the times; where these are dates that rise
-    unevenly, a `GapWarning` says so. An empty field, or NA, is a missing number.
+    A first column that does not hold numbers names the times; where these are dates, with or
+    without an hour, that rise unevenly, a `GapWarning` says so, and so it does where they look like
+    dates and are not written as ISO 8601 has them. An empty field, or NA, is a missing number.
 
     Args:
         source: A file, or "NAME:SPLIT"; "[BEGIN:END]" after it takes a part of the rows, as in
@@ -119,23 +122,25 @@ def _value(row: Row, column: str) -> float:
     return found
 
 
-def _day(time: str) -> date | None:
+def _moment(time: str) -> datetime | None:
     try:
-        return date.fromisoformat(f"{time}-01" if MONTH.fullmatch(time) else time)
+        return datetime.fromisoformat(f"{time}-01" if MONTH.fullmatch(time) else time.strip())
     except ValueError:
         return None
 
 
 def _check_times(times: tuple[str, ...], rows: list[Row]) -> None:
     """Dates must rise; uneven ones are told of. Other names of times are not looked at."""
-    days = [_day(time) for time in times]
-    if None in days:
+    found = [_moment(time) for time in times]
+    moments = [moment for moment in found if moment is not None]
+    of_a_zone = {moment.utcoffset() is not None for moment in moments}
+    if len(moments) < len(times) or len(of_a_zone) > 1:
+        _tell_of_unreadable(times, found)
         return
     months = all(MONTH.fullmatch(time) for time in times)
     steps = []
-    for place, (before, after) in enumerate(pairwise(days), 1):
-        assert before is not None and after is not None
-        step = (after - before).days
+    for place, (before, after) in enumerate(pairwise(moments), 1):
+        step = (after - before).total_seconds()
         if step <= 0:
             raise DataError(
                 f"times must rise, got {times[place]!r} after {times[place - 1]!r}",
@@ -147,11 +152,34 @@ def _check_times(times: tuple[str, ...], rows: list[Row]) -> None:
     if len(set(steps)) > 1:
         usual = Counter(steps).most_common(1)[0][0]
         odd = [place for place, step in enumerate(steps) if step != usual]
-        unit = "month(s)" if months else "day(s)"
+        length = f"{usual} month(s)" if months else _length(usual)
         warnings.warn(
-            f"{len(odd)} of {len(steps)} steps are not of {usual} {unit} (the first from "
+            f"{len(odd)} of {len(steps)} steps are not of {length} (the first from "
             f"{times[odd[0]]} to {times[odd[0] + 1]}); rows are taken as evenly spaced: fill in "
             "missing rows with NaN and set gaps='interpolate', or leave it so",
             GapWarning,
             stacklevel=3,
         )
+
+
+def _length(seconds: float) -> str:
+    """A time in the largest unit that measures it, as "3 hour(s)"."""
+    for unit, size in SECONDS.items():
+        if seconds % size == 0:
+            return f"{seconds / size:g} {unit}(s)"
+    return f"{seconds:g} second(s)"
+
+
+def _tell_of_unreadable(times: tuple[str, ...], found: list[datetime | None]) -> None:
+    """Warn of times that look like dates, and whose order cannot be told."""
+    unread = [time for time, moment in zip(times, found, strict=True) if moment is None]
+    looks_so = [time for time in unread or times if LIKE_A_DATE.search(time)]
+    if not looks_so:
+        return
+    reason = "not dates as in 2020-01-31 or 2020-01-31T12:00" if unread else "partly of a zone"
+    warnings.warn(
+        f"times such as {looks_so[0]!r} are {reason}, so that they rise was not checked; rows are "
+        "taken as evenly spaced in the order they have",
+        GapWarning,
+        stacklevel=4,
+    )
