@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -19,6 +20,7 @@ from seqloom.data.series import Series
 from seqloom.errors import ConfigError, InputError
 from seqloom.models.forecaster import Forecaster as Network
 from seqloom.models.forecaster import ForecasterConfig
+from seqloom.tasks.directory import read_model, write_model
 from seqloom.tasks.forecaster_series import SeriesConfig, SeriesReader
 from seqloom.tasks.forecaster_training import conformal_offsets, cut, quantile_goal
 
@@ -209,6 +211,93 @@ def test_the_phase_of_a_part_is_known():
     whole = model.forecast(series).median
     np.testing.assert_allclose(model.forecast(series[100:], start=100).median, whole, rtol=1e-5)
     assert np.abs(model.forecast(series[100:]).median - whole).max() > 1e-3
+
+
+def test_rows_are_counted_from_the_first_row_of_fit(tmp_path):
+    series, path = wave(159), tmp_path / "y.csv"
+    path.write_text("y\n" + "".join(f"{value!r}\n" for value in series.tolist()))
+    model = Forecaster(horizon=2, window=3, season=12, harmonics=1, training=QUICK)
+    model.fit(f"{path}[9:]")
+    ahead = model.forecast(f"{path}[9:]").median
+    np.testing.assert_array_equal(model.forecast(series[9:]).median, ahead)
+    np.testing.assert_array_equal(model.forecast(series[100:], start=91).median, ahead)
+    np.testing.assert_array_equal(model.forecast(path).median, ahead)
+    loaded = load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.forecast(series[9:]).median, ahead)
+    alike = Forecaster(**model.get_params(deep=False)).fit(series[9:])
+    np.testing.assert_array_equal(alike.forecast(series[9:]).median, ahead)
+    assert model.evaluate(f"{path}[9:]") == model.evaluate(series[9:])
+
+
+def test_a_directory_written_without_a_start_still_loads(fitted, tmp_path):
+    header = read_model(fitted.save(tmp_path / "new")).header
+    before = {name: value for name, value in header.settings.items() if name != "start"}
+    weights = fitted.model_.state_dict()
+    place = write_model(tmp_path / "old", replace(header, settings=before), weights, {})
+    expected = fitted.forecast(wave(60)).median
+    np.testing.assert_array_equal(load(place).forecast(wave(60)).median, expected)
+
+
+@pytest.fixture(scope="module")
+def sales():
+    draw = np.random.default_rng(5)
+    sold = wave(120, 0.1)
+    return pandas.DataFrame({"sold": sold, "price": 3 * sold + draw.normal(size=120)})
+
+
+@pytest.fixture(scope="module")
+def seller(sales):
+    training = {**QUICK, "epochs": 2}
+    return Forecaster(horizon=2, window=6, columns=["sold"], hidden_size=2, training=training).fit(
+        sales
+    )
+
+
+def test_columns_are_found_by_name(sales, seller, tmp_path):
+    expected = seller.forecast(sales).median
+    turned = sales[["price", "sold"]]
+    np.testing.assert_array_equal(seller.forecast(turned).median, expected)
+    np.testing.assert_array_equal(seller.forecast(sales.to_numpy()).median, expected)
+    assert seller.evaluate(turned, origins=2) == seller.evaluate(sales, origins=2)
+    path, place = tmp_path / "turned.csv", str(seller.save(tmp_path / "model"))
+    turned.to_csv(path, index=False)
+    figure = str(tmp_path / "turned.svg")
+    told = ["forecast", str(path), "--model", place, "--json", "--figure", figure]
+    rows = json.loads(CliRunner().invoke(app, told).stdout)
+    assert [row["forecast"] for row in rows] == pytest.approx(expected[:, 0].tolist())
+    unnamed = Forecaster(**seller.get_params(deep=False)).set_params(columns=["y0"])
+    unnamed.fit(sales.to_numpy())
+    np.testing.assert_array_equal(unnamed.forecast(sales).median, expected)
+
+
+def test_other_or_repeated_names_are_refused(sales, seller):
+    renamed = sales.rename(columns={"price": "weather"})
+    with pytest.raises(InputError, match="the columns sold, price, got sold, weather"):
+        seller.forecast(renamed)
+    with pytest.raises(InputError, match="the columns sold, price, got sold, weather"):
+        seller.evaluate(renamed)
+    twice = sales.set_axis(["sold", "sold"], axis=1)
+    with pytest.raises(InputError, match="got 'sold' twice"):
+        seller.forecast(twice)
+    with pytest.raises(InputError, match="got 'sold' twice"):
+        Forecaster(window=6).fit(twice)
+    with pytest.raises(ConfigError, match="got 'sold' twice"):
+        Forecaster(window=6, columns=["sold", "sold"]).fit(sales)
+    with pytest.raises(ConfigError, match="must be a list of names, got 'sold'"):
+        Forecaster(window=6, columns="sold").fit(sales)
+
+
+def test_settings_changed_after_fit_change_nothing_of_it(sales, seller, tmp_path):
+    expected = seller.forecast(sales)
+    changed = load(seller.save(tmp_path / "model"))
+    changed.set_params(horizon=4, window=3, transform="log", interval=0.5, columns=["price"])
+    found = changed.forecast(sales)
+    np.testing.assert_array_equal(found.median, expected.median)
+    assert found.interval == 0.8 and found.columns == ("sold",)
+    assert changed.evaluate(sales, origins=2) == seller.evaluate(sales, origins=2)
+    again = load(changed.save(tmp_path / "again"))
+    np.testing.assert_array_equal(again.forecast(sales).median, expected.median)
+    assert again.get_params()["horizon"] == 2 and again.get_params()["transform"] == "none"
 
 
 def test_saving_and_loading_changes_nothing(fitted, tmp_path):

@@ -48,6 +48,7 @@ def run(
         if horizon != 1 or season != 1 or settings or out is not None:
             raise typer.BadParameter("a model has its own settings; leave out --model or these")
         forecaster = Forecaster.load(model)
+        series = forecaster.reader_.ordered(series)
     else:
         forecaster = _forecaster(horizon, season, settings or [])
     if backtest:

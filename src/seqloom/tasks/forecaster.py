@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from seqloom.architectures import load_config_class, load_model_class
 from seqloom.config import from_dict, to_dict
+from seqloom.data.series import Series
 from seqloom.errors import ConfigError, InputError
 from seqloom.models.linear import diagonal_basis
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
@@ -27,7 +28,13 @@ from seqloom.tasks.fitting import (
     run_training,
 )
 from seqloom.tasks.forecaster_results import Backtest, Forecast, Origin
-from seqloom.tasks.forecaster_series import SeriesConfig, SeriesReader, View, as_series
+from seqloom.tasks.forecaster_series import (
+    SeriesConfig,
+    SeriesReader,
+    View,
+    as_series,
+    knows_its_place,
+)
 from seqloom.tasks.forecaster_training import (
     Parts,
     conformal_offsets,
@@ -76,6 +83,7 @@ class Forecaster(Estimator):
 
     Attributes:
         columns_: The names of the columns of the series.
+        reader_: How the series was read; settings that change after `fit` change nothing of it.
         offsets_: By column that is forecast, how far the ends of intervals were moved, in units of
             the spread of what is forecast.
 
@@ -104,6 +112,7 @@ class Forecaster(Estimator):
     columns: Sequence[str] | None
     valid_share: float | None
     columns_: tuple[str, ...]
+    reader_: SeriesReader
     offsets_: NDArray[np.float64]
 
     def __init__(
@@ -143,6 +152,8 @@ class Forecaster(Estimator):
         """Return how a series is read; wrong settings are refused."""
         names = [name for name in self.settings if name not in ("valid_share", "training")]
         values = {name: getattr(self, name) for name in names}
+        if isinstance(self.columns, str):
+            raise ConfigError(f"columns must be a list of names, got {self.columns!r}")
         if self.columns is not None:
             values["columns"] = tuple(self.columns)
         return from_dict(SeriesConfig, values)
@@ -180,13 +191,14 @@ class Forecaster(Estimator):
         share = self._share()
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             given = as_series(series)
-            reader = SeriesReader(config, given.columns)
+            reader = SeriesReader(config, given.columns, given.start)
             rows = config.difference + config.window + config.horizon
             view = reader.view(reader.checked(given, rows, "to learn from"))
             parts = cut(reader, view, share, each=reads == "each")
             run = settings.with_data(self.training, is_checked=parts.valid is not None)
             model, learned = self._learn(reader, parts, run.about(rows=len(given)))
-            self.model_, self.metrics_, self.columns_ = model, learned.metrics, given.columns
+            self.model_, self.metrics_ = model, learned.metrics
+            self.reader_, self.columns_ = reader, given.columns
             self.offsets_ = self._calibrated(reader, parts.valid)
             facts = {"rows": len(given), **learned.history}
             self.provenance_ = origin(series, None, run.training, **facts)
@@ -229,13 +241,10 @@ class Forecaster(Estimator):
         Args:
             series: As `fit` takes it; of its rows the last `window + difference` count.
             start: How many rows lie between the first row of `fit` and that of this series; only
-                `harmonics` look at it. 0 unless the series is a part that knows better.
+                `harmonics` look at it. 0 unless the series is a file, or a part of one.
         """
         self.require_fitted()
-        given = as_series(series)
-        if start is not None:
-            given = replace(given, start=start)
-        reader = self._reader()
+        given, reader = self._placed(series, start), self.reader_
         view = reader.view(reader.checked(given, reader.config.rows_needed, "for a forecast"))
         return self._forecasts(reader, view, np.array([len(given) - 1]))[0]
 
@@ -245,8 +254,12 @@ class Forecaster(Estimator):
             f"a forecast is of a whole series, got {len(lines)} lines; use seqloom forecast"
         )
 
-    def _reader(self) -> SeriesReader:
-        return SeriesReader(self.series_config(), self.columns_)
+    def _placed(self, series: Any, start: int | None = None) -> Series:
+        """A series that knows how far it is from the one of `fit`."""
+        given = as_series(series)
+        if start is None and knows_its_place(series):
+            return given
+        return replace(given, start=self.reader_.start + (start or 0))
 
     def _forecasts(
         self, reader: SeriesReader, view: View, origins: NDArray[np.int64]
@@ -261,7 +274,7 @@ class Forecaster(Estimator):
         scores[..., 0] = np.minimum(scores[..., 0] - moved[..., 0], middle)
         scores[..., -1] = np.maximum(scores[..., -1] + moved[..., -1], middle)
         found = reader.quantiles(scores, view, origins)
-        names = tuple(self.columns_[place] for place in reader.targets)
+        names = tuple(reader.columns[place] for place in reader.targets)
         return [
             Forecast(each[..., 1], each[..., 0], each[..., 2], config.interval, names)
             for each in found
@@ -299,7 +312,13 @@ class Forecaster(Estimator):
         """
         if origins < 1:
             raise ConfigError(f"origins must be at least 1, got {origins}")
-        given, config = as_series(series), self.series_config()
+        if refit:
+            given = as_series(series)
+            reader = SeriesReader(self.series_config(), given.columns)
+        else:
+            self.require_fitted()
+            given, reader = self._placed(series), self.reader_
+        config = reader.config
         first = len(given) - origins * config.horizon
         needed = max(config.rows_needed, config.season + 1)
         if first < needed:
@@ -307,9 +326,6 @@ class Forecaster(Estimator):
                 f"the series must have at least {needed} rows before the first of {origins} "
                 f"origins {config.horizon} rows apart, got {first}; ask for fewer origins"
             )
-        if not refit:
-            self.require_fitted()
-        reader = SeriesReader(config, given.columns)
         whole = reader.checked(given, needed, "for a back-test")
         truth = whole.values[:, reader.targets]
         found = []
@@ -340,8 +356,9 @@ class Forecaster(Estimator):
             architecture=self.arch,
             config=to_dict(self.model_.config),
             settings={
-                "series": to_dict(self.series_config()),
-                "columns": list(self.columns_),
+                "series": to_dict(self.reader_.config),
+                "columns": list(self.reader_.columns),
+                "start": self.reader_.start,
                 "offsets": self.offsets_.tolist(),
             },
             metrics=self.metrics_,
@@ -354,7 +371,9 @@ class Forecaster(Estimator):
         """Build the forecaster a directory describes."""
         settings = stored.header.settings
         model = cls(stored.header.architecture, **settings["series"])
+        config = from_dict(SeriesConfig, settings["series"])
         model.columns_ = tuple(settings["columns"])
+        model.reader_ = SeriesReader(config, model.columns_, settings.get("start", 0))
         model.offsets_ = np.array(settings["offsets"], np.float64)
         model._restore(stored)
         return model

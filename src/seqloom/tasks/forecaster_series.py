@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
@@ -51,6 +52,9 @@ class SeriesConfig:
             raise ConfigError(one_of("gaps", self.gaps, GAPS))
         if not 0 < self.interval < 1:
             raise ConfigError(f"interval must lie in (0, 1), got {self.interval}")
+        twice = _repeated(self.columns or ())
+        if twice is not None:
+            raise ConfigError(f"columns must name each column once, got {twice!r} twice")
 
     @property
     def levels(self) -> tuple[float, float, float]:
@@ -73,12 +77,33 @@ def as_series(given: Any) -> Series:
     """Return a path, an array (T,) or (T, D), a data frame or a `Series` as a series.
 
     Raises:
-        InputError: If it is none of these, or empty.
+        InputError: If it is none of these, or empty, or has two columns of one name.
     """
-    if isinstance(given, Series):
-        return given
-    if isinstance(given, str | PathLike):
-        return read_series(given)
+    if knows_its_place(given):
+        series = given if isinstance(given, Series) else read_series(given)
+    else:
+        series = _from_numbers(given)
+    twice = _repeated(series.columns)
+    if twice is not None:
+        raise InputError(f"a series must have a name for each column, got {twice!r} twice")
+    return series
+
+
+def knows_its_place(given: Any) -> bool:
+    """Whether a series says how many rows of the whole come before it; numbers alone do not."""
+    return isinstance(given, Series | str | PathLike)
+
+
+def position_names(count: int) -> tuple[str, ...]:
+    """The names of columns that have none of their own."""
+    return tuple(f"y{i}" for i in range(count))
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
+
+
+def _from_numbers(given: Any) -> Series:
     names: tuple[str, ...] | None = None
     if hasattr(given, "columns"):
         names = tuple(map(str, given.columns))
@@ -95,7 +120,7 @@ def as_series(given: Any) -> Series:
             f"a series must be (steps,) or (steps, columns), none of them 0, got {values.shape}"
         )
     table = values.reshape(len(values), -1)
-    return Series(table, names or tuple(f"y{i}" for i in range(table.shape[1])))
+    return Series(table, names or position_names(table.shape[1]))
 
 
 class View(NamedTuple):
@@ -117,10 +142,13 @@ class SeriesReader:
     Args:
         config: The settings.
         columns: The names of all columns.
+        start: How many rows of the whole series come before the first one of `fit`, from which
+            harmonics count.
     """
 
     config: SeriesConfig
     columns: tuple[str, ...]
+    start: int = 0
 
     def __post_init__(self) -> None:
         for name in self.config.columns or ():
@@ -137,17 +165,34 @@ class SeriesReader:
         """Numbers of a forecast."""
         return self.config.horizon * len(self.targets) * len(self.config.levels)
 
-    def checked(self, series: Series, rows: int, why: str) -> Series:
-        """Return a series without gaps.
+    def ordered(self, series: Series) -> Series:
+        """Return a series with its columns in the order of these.
+
+        They are found by name. Where one side has no names of its own (an array), they are taken
+        in the order they have.
 
         Raises:
-            InputError: If it has other columns, fewer rows than `rows`, or gaps that are refused.
+            InputError: If it has other columns.
         """
-        if series.values.shape[1] != len(self.columns):
+        if set(series.columns) == set(self.columns):
+            places = [series.columns.index(name) for name in self.columns]
+            return replace(series, values=series.values[:, places], columns=self.columns)
+        unnamed = position_names(len(self.columns))
+        same_count = len(series.columns) == len(self.columns)
+        if not same_count or unnamed not in (series.columns, self.columns):
             raise InputError(
                 f"the series must have the columns {', '.join(self.columns)}, got "
                 f"{', '.join(series.columns)}"
             )
+        return replace(series, columns=self.columns)
+
+    def checked(self, series: Series, rows: int, why: str) -> Series:
+        """Return a series in the order of the columns, without gaps.
+
+        Raises:
+            InputError: If it has other columns, fewer rows than `rows`, or gaps that are refused.
+        """
+        series = self.ordered(series)
         if len(series) < rows:
             config = self.config
             raise InputError(
@@ -166,7 +211,8 @@ class SeriesReader:
         if lag:
             inputs[lag:] -= inputs[:-lag].copy()
             inputs[:lag] = 0.0
-        phase = 2 * np.pi * (series.start + np.arange(len(inputs))) / config.season
+        places = series.start - self.start + np.arange(len(inputs))
+        phase = 2 * np.pi * places / config.season
         waves = [f(j * phase) for j in range(1, config.harmonics + 1) for f in (np.sin, np.cos)]
         return View(np.column_stack([inputs, *waves]), values)
 
