@@ -11,9 +11,10 @@ import torch
 from seqloom import Tagger, load
 from seqloom.data.examples import TaggedTokens
 from seqloom.errors import ConfigError, DataError, InputError, NotFittedError
-from seqloom.metrics.spans import first_illegal
+from seqloom.metrics.spans import first_illegal, read_spans
 from seqloom.tasks.classifier_sequences import SPECIALS
 from seqloom.tasks.tagger_objective import run_tagger
+from seqloom.tasks.tagger_results import FoundSpan, Tagged
 from seqloom.tasks.tagger_words import MAX_CHARACTERS, TokenReader
 from seqloom.text import Vocabulary
 
@@ -91,9 +92,118 @@ def test_readings_and_probabilities_are_those_of_all_paths(fitted):
     for (tags, score), path in zip(tagged.alternatives, ranked, strict=False):
         assert score == pytest.approx(totals[path] - whole, abs=1e-4)
         assert tags == tuple(fitted.tags_.outward(np.array(path)))
-    first = sum(np.exp(v - whole) for p, v in totals.items() if p[0] == ranked[0][0])
+    said = {path: fitted.tags_.outward(np.array(path))[0] for path in totals}
+    first = sum(np.exp(v - whole) for p, v in totals.items() if said[p] == tagged.tags[0])
     assert tagged.probabilities[0] == pytest.approx(first, abs=1e-5)
     assert tagged.alternatives[0][0] == tagged.tags
+
+
+def all_readings(model, words):
+    """The log-probability of each reading of a sentence, and of each tag at each place."""
+    batch = model.reader_([words]).batch(np.array([0])).tensors()
+    scores = run_tagger(model.model_, batch)[0][0].detach().double()
+    layer, tags = model.model_.output, model.tags_
+    steps = start = end = None
+    if hasattr(layer, "transitions"):
+        steps, start, end = (w.detach() for w in (layer.transitions, layer.start, layer.end))
+    total: dict[tuple[str, ...], float] = {}
+    for path in itertools.product(range(len(tags.names)), repeat=len(words)):
+        score = sum(float(scores[t, i]) for t, i in enumerate(path))
+        if steps is not None:
+            score += float(start[path[0]] + end[path[-1]])
+            score += sum(float(steps[a, b]) for a, b in itertools.pairwise(path))
+        said = tuple(tags.outward(np.array(path)))
+        total[said] = float(np.logaddexp(total.get(said, -np.inf), score))
+    whole = np.logaddexp.reduce([*total.values()])
+    return {said: score - whole for said, score in total.items()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"output": "softmax", "encode": "bmes"}, {"constrained": False, "encode": "bioes"}],
+    ids=["softmax", "unconstrained"],
+)
+def test_each_reading_comes_once_with_the_sum_of_all_that_say_it(options):
+    quick = {**QUICK, "epochs": 4}
+    model = Tagger("cnn", valid_share=0, training=quick, **TINY, **options).fit(sentences())
+    words = ["Bob", "Lee", "went"]
+    (tagged,) = model.tag([words], probabilities=True, best=8)
+    found = [tags for tags, _ in tagged.alternatives]
+    assert len(found) == len({*found}) == 8 and found[0] == tagged.tags
+    scores = [score for _, score in tagged.alternatives]
+    assert scores == sorted(scores, reverse=True)
+    (tagged,) = model.tag([words[:2]], probabilities=True, best=500)  # all there are
+    expected = all_readings(model, words[:2])
+    assert dict(tagged.alternatives) == pytest.approx(expected, abs=1e-4)
+
+
+def test_every_length_has_a_legal_reading_and_a_probability():
+    x, y = [["a", "b"], ["c", "d", "e", "f"]] * 6, [["B-X", "E-X"], ["B-X", "E-X"] * 2] * 6
+    training = {"epochs": 2, "device": "cpu"}
+    model = Tagger("cnn", valid_share=0, training=training).fit(x, y)
+    for words in (["a"], ["a", "b", "c"], ["d", "e"]):
+        (found,) = model.tag([words], probabilities=True, best=3)
+        assert first_illegal(model.predict([words])[0], "bioes") is None
+        for tags in (found.tags, *(tags for tags, _ in found.alternatives)):
+            assert first_illegal(tags, "bioes") is None
+        assert all(0 <= share <= 1 for share in found.probabilities)
+    assert model.tag([["a"]])[0].tags == ("S-X",)
+    model.tags_ = model.tags_._replace(names=["B-X", "E-X", "I-X"])
+    model.model_.output.constrain(*model.tags_.constraints())  # as fitted before
+    with pytest.raises(InputError, match=r"of 1 words must have legal tags.*B-X, E-X, I-X"):
+        model.tag([["a"]], best=2)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags", "told"),
+    [
+        ("bio", ["B-X", "0"], "'bio' must be O or begin with one of B, I, got '0'.*word 1"),
+        ("bio", ["B-X", "E-X"], "got 'E-X'"),
+        ("bioes", ["N", "V"], "B, I, E, S, got 'N'"),
+        ("iob1", ["I-X", "-X"], "got '-X'"),
+        ("bmes", ["O", "O-X"], "got 'O-X'"),
+    ],
+)
+def test_tags_of_another_scheme_are_refused(scheme, tags, told):
+    with pytest.raises(InputError, match=told):
+        Tagger("cnn", scheme=scheme, valid_share=0).fit([["a", "b"]], [tags])
+
+
+def test_repair_reads_other_schemes_and_refuses_what_is_of_none():
+    quick = {"training": {"max_steps": 1, "device": "cpu"}, "valid_share": 0, **TINY}
+    model = Tagger("cnn", scheme="bio", illegal="repair", **quick)
+    assert model.fit([["a", "b"]], [["B-X", "E-X"]]).tags_.names == ["B-X", "I-X"]
+    with pytest.raises(InputError, match="got '0'"):
+        model.fit([["a", "b"]], [["B-X", "0"]])
+    with pytest.raises(InputError, match=r"encode='bioes' needs tags that mark spans.*'N'"):
+        Tagger("cnn", encode="bioes", **quick).fit([["a", "b"]], [["N", "V"]])
+
+
+@pytest.mark.parametrize("best", ["2", None, 1.5, float("nan"), 0, True, 1001])
+def test_how_many_readings_must_be_a_whole_number(fitted, best):
+    with pytest.raises(ConfigError, match="best must be"):
+        fitted.tag([["Ada"]], best=best)
+
+
+def test_spans_of_vectors():
+    draw = np.random.default_rng(0)
+    x = [draw.standard_normal((4, 3)) for _ in range(10)]
+    y = [["B-X", "I-X", "O", "B-Y"]] * 10
+    training = {"epochs": 30, "device": "cpu", "optimizer": {"rate": 0.05}}
+    model = Tagger("cnn", valid_share=0, training=training).fit(x, y)
+    found = model.tag(x, best=2)[0]
+    assert [(span.type, span.start, span.end) for span in found.spans] == [
+        (span.type, span.start, span.end) for span in read_spans(found.tags)
+    ]
+    assert found.spans and {span.text for span in found.spans} == {""}
+    assert list(found) == [("", tag) for tag in found.tags]
+    assert found._repr_html_().count("<tr>") == len(found.spans)
+
+
+def test_a_notebook_shows_spans_of_one_text_apart():
+    spans = (FoundSpan("A&B", "X", 0, 1), FoundSpan("A&B", "Y", 1, 2))
+    shown = Tagged(("A&B", "A&B"), ("B-X", "B-Y"), spans)._repr_html_()
+    assert shown.count("<tr>") == 2 and shown.count("A&amp;B<") == 2
 
 
 def test_batched_equals_alone(fitted):

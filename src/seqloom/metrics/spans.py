@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 from seqloom.errors import ConfigError, InputError, one_of
 
 Scheme = Literal["iob1", "bio", "bioes", "bmes"]
-PREFIXES = {"iob1": "BI", "bio": "BI", "bioes": "BIES", "bmes": "BMES"}
+PREFIXES: dict[Scheme, str] = {"iob1": "BI", "bio": "BI", "bioes": "BIES", "bmes": "BMES"}
 OUTSIDE = "O"
 
 
@@ -71,17 +71,30 @@ def _check_scheme(scheme: str) -> None:
         raise ConfigError(one_of("scheme", scheme, get_args(Scheme)))
 
 
+def belongs(tag: str, scheme: Scheme) -> bool:
+    """Whether a tag is one of a scheme.
+
+    >>> belongs("I-PER", "bio"), belongs("E-PER", "bio"), belongs("NN", "bio")
+    (True, False, False)
+    """
+    _check_scheme(scheme)
+    return tag == OUTSIDE or split_tag(tag)[0] in tuple(PREFIXES[scheme])
+
+
 def is_allowed(before: str | None, tag: str | None, scheme: Scheme) -> bool:
     """Whether one tag may follow another; None stands for the edge of the sentence.
+
+    Tags that are not of the scheme may stand nowhere.
 
     >>> is_allowed("B-PER", "I-PER", "bio"), is_allowed("O", "I-PER", "bio")
     (True, False)
     """
-    _check_scheme(scheme)
+    if not all(belongs(each, scheme) for each in (before, tag) if each is not None):
+        return False
     left, old = (OUTSIDE, "") if before is None else split_tag(before)
     right, new = (OUTSIDE, "") if tag is None else split_tag(tag)
     if scheme == "iob1":
-        return right != "B" or (left in "BI" and old == new)
+        return right != "B" or (left in ("B", "I") and old == new)
     goes_on = right in ("I", "M", "E")
     if scheme == "bio":
         return not goes_on or (left in ("B", "I") and old == new)

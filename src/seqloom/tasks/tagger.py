@@ -24,9 +24,9 @@ from seqloom.tasks.fitting import (
 )
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.segmenter import CharacterIndex, CompiledCutter, cut_texts
-from seqloom.tasks.setting_checks import check_flags
+from seqloom.tasks.setting_checks import check_count, check_flags
 from seqloom.tasks.tagger_objective import best_tags
-from seqloom.tasks.tagger_reading import TagSet, describe_tags, predict_tags
+from seqloom.tasks.tagger_reading import MOST_READINGS, TagSet, describe_tags, predict_tags
 from seqloom.tasks.tagger_results import Tagged, found_spans
 from seqloom.tasks.tagger_storage import reader_files, stored_reader
 from seqloom.tasks.tagger_text import read_sentences, read_tagged_sentences
@@ -273,7 +273,8 @@ class Tagger(Estimator):
             sentences: A text, a list of texts, or a list of sentences, each a list of words or a
                 sequence of vectors.
             probabilities: Whether to say how probable each tag is, over all sequences of tags.
-            best: How many readings to give, the best first.
+            best: How many readings to give, the best first, at most 1000. What is read alike counts
+                as one, with its probabilities added up.
 
         Returns:
             A `Tagged` of one text, else a list of them. A sentence without words has no tags.
@@ -295,8 +296,9 @@ class Tagger(Estimator):
         return [_with_spans(one, self.tags_) for one in self._describe(items, probabilities, best)]
 
     def _describe(self, items: Sequence[Any], probabilities: bool, best: int) -> list[Tagged]:
-        if best < 1:
-            raise ConfigError(f"best must be at least 1, got {best}")
+        check_count("best", best)
+        if best > MOST_READINGS:
+            raise ConfigError(f"best must be at most {MOST_READINGS}, got {best}")
         if probabilities or best > 1:
             found = describe_tags(self.model_, self.reader_, self.tags_, items, best)
             return found if probabilities else [replace(one, probabilities=None) for one in found]
@@ -428,7 +430,7 @@ def _with_spans(
     offsets: Sequence[tuple[int, int]] | None = None,
 ) -> Tagged:
     """The same with what its tags mark."""
-    if tags.scheme is None or not found.words:
+    if tags.scheme is None:
         return found
     spans = found_spans(found.words, found.tags, text, offsets)
     return Tagged(found.words, found.tags, spans, found.probabilities, found.alternatives)

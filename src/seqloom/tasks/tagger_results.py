@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 from seqloom.metrics.spans import read_spans
@@ -34,7 +33,7 @@ class Tagged:
     """A sentence with its tags.
 
     Args:
-        words: Its words; none where vectors were tagged.
+        words: Its words; none where vectors were tagged, which have spans of text "".
         tags: A tag each.
         spans: What the tags mark; none where they mark no spans.
         probabilities: How probable the tag of each word is, if that was asked for.
@@ -49,15 +48,15 @@ class Tagged:
     alternatives: tuple[tuple[tuple[str, ...], float], ...] = ()
 
     def __iter__(self):  # type: ignore[no-untyped-def]
-        """The pairs of word and tag."""
-        return iter(zip(self.words, self.tags, strict=True))
+        """The pairs of word and tag; of vectors the word is ""."""
+        return iter(zip(self.words or ("",) * len(self.tags), self.tags, strict=True))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the spans, or the tags of the words."""
         if self.spans:
-            return html_table("spans", {escape(span.text): span.type for span in self.spans})
-        rows = {f"{i} {escape(word)}": tag for i, (word, tag) in enumerate(self)}
-        return html_table("tags", rows)
+            rows = {f"{span.start} {span.text}": span.type for span in self.spans}
+            return html_table("spans", rows)
+        return html_table("tags", {f"{i} {word}": tag for i, (word, tag) in enumerate(self)})
 
 
 def found_spans(
@@ -69,7 +68,7 @@ def found_spans(
     """Return what the tags of words mark.
 
     Args:
-        words: The words.
+        words: The words; none of vectors.
         tags: A tag each.
         text: The text they were read from, if there is one.
         offsets: Where each word stands in it.

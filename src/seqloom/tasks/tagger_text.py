@@ -14,7 +14,13 @@ from seqloom.data.examples import TaggedTokens
 from seqloom.data.inputs import read_input
 from seqloom.data.problems import Records
 from seqloom.errors import DataError, InputError
-from seqloom.metrics.spans import Scheme, convert_tags, first_illegal
+from seqloom.metrics.spans import (
+    PREFIXES,
+    Scheme,
+    belongs,
+    convert_tags,
+    first_illegal,
+)
 from seqloom.tasks.classifier_sequences import as_sequences, is_sequence_list
 from seqloom.tasks.segmenter import as_characters
 
@@ -160,7 +166,8 @@ def legal(given: TaggedSentences, scheme: Scheme, *, repair: bool) -> TaggedSent
     Args:
         given: The sentences.
         scheme: The scheme.
-        repair: Whether illegal tags are read as conlleval reads them; else they are refused.
+        repair: Whether illegal tags are read as conlleval reads them, those of other schemes among
+            them; else they are refused. What is a tag of no scheme is refused in any case.
 
     Raises:
         InputError: Naming file, line and tag.
@@ -172,17 +179,30 @@ def legal(given: TaggedSentences, scheme: Scheme, *, repair: bool) -> TaggedSent
         if place is None:
             tags.append(row)
             continue
-        if repair:
+        foreign = [i for i, tag in enumerate(row) if not any(belongs(tag, s) for s in PREFIXES)]
+        if repair and not foreign:
             tags.append(convert_tags(row, scheme))
             continue
-        before = repr(row[place - 1]) if place else "the beginning"
+        if repair:
+            place = foreign[0]
         line = given.lines[number] + place if given.lines[number] else None
-        after = "" if place + 1 < len(row) else " at the end"
-        raise InputError(
-            f"tags must be legal in scheme {scheme!r}, got {row[place]!r} after {before}{after} "
-            f"(sentence {number}, word {place}); correct it, or set illegal='repair' to read it as "
-            "conlleval does",
-            given.source,
-            line,
-        )
+        where = f"(sentence {number}, word {place})"
+        raise InputError(_complaint(row, place, scheme, where), given.source, line)
     return replace(given, tags=tags)
+
+
+def _complaint(row: list[str], place: int, scheme: Scheme, where: str) -> str:
+    """What is wrong with the tag at a place."""
+    tag = row[place]
+    if not belongs(tag, scheme):
+        known = ", ".join(PREFIXES[scheme])
+        return (
+            f"tags of scheme {scheme!r} must be O or begin with one of {known}, got {tag!r} "
+            f"{where}; correct it or name another scheme"
+        )
+    before = repr(row[place - 1]) if place else "the beginning"
+    after = "" if place + 1 < len(row) else " at the end"
+    return (
+        f"tags must be legal in scheme {scheme!r}, got {tag!r} after {before}{after} {where}; "
+        "correct it, or set illegal='repair' to read it as conlleval does"
+    )

@@ -15,7 +15,14 @@ from seqloom.architectures import load_model_class
 from seqloom.config import to_dict
 from seqloom.data.ragged import Ragged
 from seqloom.errors import InputError
-from seqloom.metrics.spans import convert_tags, find_scheme, score_spans
+from seqloom.metrics.spans import (
+    OUTSIDE,
+    convert_tags,
+    find_scheme,
+    join_tag,
+    score_spans,
+    split_tag,
+)
 from seqloom.nn.crf import CRF
 from seqloom.tasks.classifier_sequences import SPECIALS
 from seqloom.tasks.contextual import ContextReader, context_reader
@@ -66,6 +73,8 @@ def set_apart(
 def choose_tags(owner: Tagger, train: TaggedSentences) -> tuple[TagSet, TaggedSentences]:
     """Return the tags to train with, and the training data with them.
 
+    Where no sentence of one word would have a legal tag, that of such a span is known of each type.
+
     Raises:
         InputError: If there is one tag alone, or the tags of a sentence are illegal.
     """
@@ -74,6 +83,11 @@ def choose_tags(owner: Tagger, train: TaggedSentences) -> tuple[TagSet, TaggedSe
     scheme = find_scheme(seen) if owner.scheme == "auto" else owner.scheme
     scheme = None if scheme == "none" else scheme
     inner = scheme
+    if scheme is None and owner.encode is not None:
+        raise InputError(
+            f"encode={owner.encode!r} needs tags that mark spans, got tags such as {min(seen)!r}; "
+            "leave it out, or name their scheme"
+        )
     if scheme is not None:
         train = legal(train, scheme, repair=owner.illegal == "repair")
         inner = scheme if owner.encode is None else owner.encode
@@ -81,10 +95,20 @@ def choose_tags(owner: Tagger, train: TaggedSentences) -> tuple[TagSet, TaggedSe
     tags = train.tags
     if inner is not None and inner != scheme:
         tags = [convert_tags(row, inner) for row in tags]
-    names = sorted({tag for row in tags for tag in row})
+    names = {tag for row in tags for tag in row}
     if len(names) < 2:
-        raise InputError(f"there must be at least two tags to tell apart, got {names}")
-    return TagSet(names, scheme, inner), replace(train, tags=tags)
+        raise InputError(f"there must be at least two tags to tell apart, got {sorted(names)}")
+    if inner in ("bioes", "bmes"):
+        names |= _single_tags(names)
+    return TagSet(sorted(names), scheme, inner), replace(train, tags=tags)
+
+
+def _single_tags(names: set[str]) -> set[str]:
+    """The tags of spans of one word, where no tag may stand alone: all lengths are legal then."""
+    pairs = {split_tag(name) for name in names}
+    if any(prefix in (OUTSIDE, "S") for prefix, _ in pairs):
+        return set()
+    return {join_tag("S", kind) for _, kind in pairs}
 
 
 def tag_metrics(predicted: list[list[str]], gold: list[list[str]], tags: TagSet) -> dict[str, Any]:
