@@ -47,6 +47,21 @@ def test_tags_spans_columns_and_json(model, tmp_path):
     assert first["log_prob"] >= second["log_prob"]
 
 
+def test_other_spaces_are_words_of_columns(model, tmp_path):
+    words = written(tmp_path / "words.txt", "Ada NNP\n\u3000\n\u00a0x\tNN\n\nBob NNP\n")
+    result = RUNNER.invoke(app, ["tag", model, words, "--columns", "--json"])
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line)["words"] for line in result.stdout.splitlines()]
+    assert rows == [["Ada", "\u3000", "\u00a0x"], ["Bob"]]
+
+
+def test_more_readings_than_memory_are_refused(model, tmp_path):
+    lines = written(tmp_path / "lines.txt", "Ada sleeps\n")
+    result = RUNNER.invoke(app, ["tag", model, lines, "--json", "--best", "999999999"])
+    assert isinstance(result.exception, ConfigError)
+    assert "best must be at most 1000, got 999999999" in str(result.exception)
+
+
 def test_a_report_and_the_general_verbs(model, tmp_path):
     path = written(tmp_path / "test.txt", "Ada B-PER\nsleeps O\n\n")
     result = RUNNER.invoke(app, ["tag", model, "--report", path])

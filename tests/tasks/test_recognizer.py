@@ -141,6 +141,12 @@ def test_the_command_line_trains_and_reads(tmp_path):
     path.write_text("[1]\n")
     refused = CliRunner().invoke(app, ["predict", out, str(path)])
     assert isinstance(refused.exception, DataError) and "'[1]'" in str(refused.exception)
+    row = json.dumps(rows[0])
+    for wrong in ("[1]", "[" * 200_000, '{"x": [[1], [2, 3]]}', '{"x": "abc"}'):
+        path.write_text(f"{row}\n\n\n{wrong}\n")
+        refused = CliRunner().invoke(app, ["predict", out, str(path)])
+        assert isinstance(refused.exception, DataError)
+        assert str(refused.exception).startswith(f"{path}:4: ")
 
 
 def test_bad_input_is_refused(fitted):
@@ -170,6 +176,21 @@ def test_bad_input_is_refused(fitted):
         Recognizer(valid_share=0, training={"patience": 2}).fit(x, y)
     with pytest.raises(ConfigError, match=r"valid_share must lie in \[0, 1\), got 2"):
         Recognizer(valid_share=2).fit(x, y)
+    for unknown, told in (("ahXX", "'ahXX'"), ("a\0", r"'a\\x00'"), (1.7, "1.7")):
+        with pytest.raises(InputError, match=rf"validation data must occur.*got {told}"):
+            model.fit(x, [["ah", "a"]] * 3, valid=(x, [[unknown]] * 3))
+    for unknown in (1.7, "x"):
+        with pytest.raises(InputError, match=f"validation data must occur.*got {unknown!r}"):
+            model.fit(x, [[1, 2]] * 3, valid=(x, [[unknown]] * 3))
+    with pytest.raises(InputError, match="names or numbers, got None for example 0"):
+        model.fit(x, [["a", "b"]] * 3, valid=(x, [[None]] * 3))
+    with pytest.raises(InputError, match=r"an array can hold, got 'a\\x00'"):
+        model.fit(x, [["a", "a\0"]] * 3)
+    for beam in ("4", 1.5, 0):
+        with pytest.raises(ConfigError, match="beam must be a whole number of at least 1"):
+            fitted.recognize(x, beam=beam)
+    with pytest.raises(ConfigError, match="n must be a whole number of at least 1, got '3'"):
+        fitted.n_best(x, "3")
     backwards = LanguageModel("ngram", order=2, reverse=True, smoothing="witten-bell")
     with pytest.raises(ConfigError, match="reverse=True"):
         fitted.recognize(x, language=backwards.fit(["a b c", "b c"]))

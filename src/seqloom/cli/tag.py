@@ -60,9 +60,11 @@ def _lines(source: str) -> list[str]:
 
 def _columns(source: str) -> list[list[str]]:
     from seqloom.data.blocks import read_blocks
+    from seqloom.data.columns import split_columns
     from seqloom.data.problems import Problems
 
-    return [[line.split()[0] for _, line in block] for block in read_blocks(source, Problems())]
+    blocks = read_blocks(source, Problems())
+    return [[split_columns(line)[0] for _, line in block] for block in blocks]
 
 
 def _print_cuts(tagger: Any, source: str, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -45,11 +45,13 @@ def predict(model: Model, data: Input = "-", as_json: JsonOption = False) -> Non
         from seqloom.data.fields import read_numbers
 
         rows, _ = read_numbers(data, target="", format="csv" if data == "-" else None)
-        results = (
+        results: Iterable[Any] = (
             {"row": i, "predicted": float(y)} for i, y in enumerate(estimator.predict(rows), 1)
         )
     else:
-        results = estimator.predict_lines(list(_lines(data)))
+        lines = list(_numbered_lines(data))
+        numbers = [number for number, _ in lines]
+        results = _located(estimator.predict_lines([line for _, line in lines]), data, numbers)
     # A perceptron has no probabilities.
     known = ({name: value for name, value in row.items() if value is not None} for row in results)
     _print_each(known, as_json=as_json)
@@ -199,11 +201,26 @@ def _language_model(name: str) -> Any:
 
 
 def _lines(source: str) -> Iterator[str]:
+    return (line for _, line in _numbered_lines(source))
+
+
+def _numbered_lines(source: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers in the file."""
     from seqloom.data.sources import read_lines
 
-    for _, line in read_lines(source):
-        if line.strip():
-            yield line
+    return ((number, line) for number, line in read_lines(source) if line.strip())
+
+
+def _located(rows: Iterable[Any], source: str, numbers: list[int]) -> Iterator[Any]:
+    """The same rows; what is wrong with a line is told with its place in the file."""
+    from seqloom.errors import DataError
+
+    try:
+        yield from rows
+    except DataError as error:
+        if error.line is None or error.path is not None:
+            raise
+        raise DataError(error.message, source, numbers[error.line - 1]) from None
 
 
 def _print_each(rows: Any, *, as_json: bool) -> None:

@@ -53,7 +53,7 @@ def read_tagged(
         raise ConfigError("separator must not be empty; leave it out for blanks and tabs")
 
     def split(line: str) -> list[str]:
-        return BLANKS.split(line.strip(" \t")) if separator is None else line.split(separator)
+        return split_columns(line) if separator is None else line.split(separator)
 
     def read(problems: Problems) -> Iterator[TaggedTokens]:
         first: tuple[int, int] | None = None  # the line that sets the number of columns, and it
@@ -73,6 +73,11 @@ def read_tagged(
                 yield sentence
 
     return Records(read, fspath(path), on_error)
+
+
+def split_columns(line: str) -> list[str]:
+    """The columns of a line, set apart by blanks and tabs; other spaces belong to words."""
+    return BLANKS.split(line.strip(" \t"))
 
 
 def _check_columns(path: Source, first: tuple[int, int], token: int, tag: int) -> None:

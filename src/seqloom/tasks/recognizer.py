@@ -41,6 +41,7 @@ from seqloom.tasks.recognizer_reading import (
     labels_goal,
     recognitions,
 )
+from seqloom.tasks.setting_checks import check_count
 from seqloom.tasks.supervised_objective import Examples
 
 if TYPE_CHECKING:
@@ -201,8 +202,7 @@ class Recognizer(Estimator):
 
         The other settings are those of `recognize`.
         """
-        if n < 1:
-            raise ConfigError(f"n must be at least 1, got {n}")
+        check_count("n", n)
         reading = Reading(beam=beam, language=language, weight=weight, bonus=bonus)
         return self._read(X, reading, n)
 
@@ -220,12 +220,15 @@ class Recognizer(Estimator):
         for number, line in enumerate(lines, 1):
             try:
                 x = json.loads(line)["x"]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise DataError(
                     f'a line must be a JSON object with vectors in "x", got {line[:60]!r}',
                     line=number,
                 ) from None
-            found = self.recognize([x])[0]
+            try:
+                found = self.recognize([x])[0]
+            except DataError as error:
+                raise DataError(error.message, line=number) from None
             yield {"labels": found.labels, "log_prob": found.log_prob}
 
     def evaluate(

@@ -18,6 +18,7 @@ from seqloom.tasks.sequences import Sequences
 from seqloom.tasks.supervised_objective import Examples
 from seqloom.tasks.vectors import check_length, require_targets
 
+LABELS = (str, bytes, int, float, np.generic)
 PADDING = -1  # after the last label of a row
 OWNER = "Recognizer"
 
@@ -52,6 +53,11 @@ def read_labeled(x: Any, y: Any, width: int | None = None) -> Labeled:
                 f"y must be a sequence of labels an example, got {one!r} for example {number}"
             )
         labels.append(one.tolist() if isinstance(one, np.ndarray) else list(one))
+        wrong = [label for label in labels[-1] if not isinstance(label, LABELS)]
+        if wrong:
+            raise InputError(
+                f"labels must be names or numbers, got {wrong[0]!r} for example {number}"
+            )
     check_length(np.empty(len(labels)), len(vectors))
     return Labeled(vectors, labels)
 
@@ -60,7 +66,7 @@ def all_labels(labels: Sequence[Sequence[Any]]) -> NDArray[Any]:
     """Return the different labels of all examples, sorted.
 
     Raises:
-        InputError: If there are none, or they are of several types.
+        InputError: If there are none, they are of several types, or an array makes others of them.
     """
     found = {label for each in labels for label in each}
     if not found:
@@ -68,17 +74,21 @@ def all_labels(labels: Sequence[Sequence[Any]]) -> NDArray[Any]:
     kinds = {type(label).__name__ for label in found}
     if len({kind.rstrip("0123456789_") for kind in kinds}) > 1:
         raise InputError(f"labels must be all of one type, got {', '.join(sorted(kinds))} in y")
-    return np.unique(np.array(sorted(found)))
+    known: NDArray[Any] = np.unique(np.array(sorted(found)))
+    changed = found - set(known.tolist())
+    if changed:  # it cuts null characters off at the end
+        raise InputError(f"labels must be what an array can hold, got {changed.pop()!r}")
+    return known
 
 
 def encode(given: Labeled, labels: NDArray[Any], what: str) -> Examples:
     """Return examples to learn from: the blank is 0, so labels begin at 1.
 
     Raises:
-        InputError: If a sequence is too short for its labels.
+        InputError: If a sequence is too short for its labels, or one of those is not known.
     """
     sizes = np.array([len(each) for each in given.y], np.int64)
-    flat = np.array([label for each in given.y for label in each], labels.dtype)
+    flat = np.fromiter((label for each in given.y for label in each), object)
     targets = np.full((len(sizes), max(int(sizes.max()), 1)), PADDING, np.int64)
     targets[np.arange(targets.shape[1]) < sizes[:, None]] = numbered(flat, labels, what) + 1
     steps = np.array([len(one) for one in given.x])

@@ -18,6 +18,7 @@ from seqloom.metrics.alignment import error_rate
 from seqloom.models.recognizer import BLANK
 from seqloom.nn.ctc import ctc_loss
 from seqloom.tasks.sequences import Sequences
+from seqloom.tasks.setting_checks import check_count
 from seqloom.tasks.supervised_objective import Examples, Goal, all_outputs
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Reading:
     bonus: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.beam is not None:
+            check_count("beam", self.beam)
         if self.language is None:
             return
         if getattr(self.language, "reverse", False):
