@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tomllib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -77,6 +77,16 @@ def from_dict(cls: type[Config], values: Mapping[str, Any], *, where: str = "") 
             raise ConfigError(f"setting '{prefix}{name}' must be given")
     hints = get_type_hints(cls)
     return cls(**{key: _convert(value, hints[key], prefix + key) for key, value in values.items()})
+
+
+def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
+    """What changed between two nested settings, as "training.epochs was 1 and is 2"."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in {**before, **now}:
+            inner = f"{name}.{key}" if name else key
+            yield from differences(before.get(key), now.get(key), inner)
+    elif before != now:
+        yield f"{name} was {before!r} and is {now!r}"
 
 
 def plain_scalar(value: Any) -> Any:

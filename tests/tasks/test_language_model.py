@@ -433,6 +433,92 @@ def test_a_run_does_not_go_on_with_other_settings(options, valid, message, tmp_p
     seqloom.load(place)
 
 
+OTHER = [text.replace("bird", "dog").replace("a dog ran", "a bird ran") for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("options", "train", "valid", "message"),
+    [
+        ({}, OTHER, VALID, "with the text it began with, got another one as train"),
+        ({}, TEXTS, VALID[::-1], "with the text it began with, got another one as valid"),
+        ({"text": {"unit": "space"}}, TEXTS, VALID, "text.unit was 'word' and is 'space'"),
+        ({"vocabulary": {"max_size": 3}}, TEXTS, VALID, "max_size was None and is 3"),
+    ],
+)
+def test_a_run_does_not_go_on_with_other_text(options, train, valid, message, tmp_path):
+    training, place = {"epochs": 4, "log_every": 1}, tmp_path / "m"
+    whole = small(training=training).fit(TEXTS, VALID)
+    with pytest.raises(StoppedError):
+        small(training=training).fit(TEXTS, VALID, place, callbacks=[strike])
+    with pytest.raises(ConfigError, match=message):
+        small(training=training, **options).fit(train, valid, place, resume=True)
+    path = tmp_path / "texts.txt"  # the same text from another place is no other text
+    path.write_text("\n".join(TEXTS) + "\n")
+    done = small(training=training).fit(path, iter(VALID), place, resume=True)
+    assert done.score(TEXTS) == whole.score(TEXTS)
+    with pytest.raises(ConfigError, match=r"content\.|max_size|text.unit|vocabulary was"):
+        small(training=training, **options).fit(train, valid, place, resume=True)
+
+
+def test_a_run_of_prepared_data_does_not_go_on_with_other_data(tmp_path):
+    training, place = {"epochs": 4, "log_every": 1}, tmp_path / "m"
+    data = prepare((Text(text) for text in TEXTS), tmp_path / "prepared")
+    other = prepare((Text(text) for text in TEXTS[::-1]), tmp_path / "other", like=data)
+    assert other.header.vocabularies == data.header.vocabularies
+    with pytest.raises(StoppedError):
+        small(training=training).fit(data, out=place, callbacks=[strike])
+    for another in (other, TEXTS):
+        with pytest.raises(ConfigError, match="got another one as train"):
+            small(training=training).fit(another, out=place, resume=True)
+    done = small(training=training).fit(tmp_path / "prepared", out=place, resume=True)
+    assert done.score(TEXTS) == small(training=training).fit(data).score(TEXTS)
+
+
+def test_a_run_that_noted_no_text_still_goes_on(tmp_path):
+    training, place = {"epochs": 4, "log_every": 1}, tmp_path / "m"
+    with pytest.raises(StoppedError):
+        small(training=training).fit(TEXTS, VALID, place, callbacks=[strike])
+    (place / "training" / "data" / "train.content").unlink()
+    (place / "training" / "data" / "valid.content").unlink()
+    done = small(training=training).fit(TEXTS, VALID, place, resume=True)
+    assert done.score(TEXTS) == small(training=training).fit(TEXTS, VALID).score(TEXTS)
+
+
+@pytest.mark.parametrize("arch", ["ngram", "rnn"])
+def test_prepared_data_keeps_its_settings(arch, tmp_path):
+    config = PrepareConfig(text=TextConfig(unit="space"), min_count=2)
+    prepare((Text(text) for text in TEXTS), tmp_path / "prepared", config)
+
+    def asking(**asked):
+        sizes = {"order": 2, "smoothing": "witten-bell"} if arch == "ngram" else {"hidden_size": 3}
+        training = QUICK if arch == "rnn" else None
+        return LanguageModel(arch, training=training, **sizes, **asked).fit(tmp_path / "prepared")
+
+    for given, message in (
+        ({"text": {"unit": "character"}}, "text.unit was 'space' and is 'character'"),
+        ({"text": TextConfig()}, "text.unit was 'space' and is 'word'"),
+        ({"text": {"normalizer": {"lowercase": True}}}, "text.normalizer.lowercase was False"),
+        ({"vocabulary": {"max_size": 1}}, "max_size was None and is 1"),
+        ({"vocabulary": {"min_count": 1}}, "min_count was 2 and is 1"),
+    ):
+        with pytest.raises(ConfigError, match=f"made with, but {message}"):
+            asking(**given)
+    plain = asking().score("the cat sat")
+    assert asking(text={"unit": "space"}, vocabulary={"min_count": 2}).score("the cat sat") == plain
+
+
+def test_settings_changed_after_fit_change_nothing_of_it(tmp_path):
+    fitted = small(training={"epochs": 2}).fit(TEXTS)
+    expected, written = fitted.score(TEXTS), fitted.generate("the cat", temperature=0)
+    fitted.set_params(reverse=True, window=9, text={"unit": "character"}, hidden_size=9)
+    fitted.set_params(arch="ngram")
+    assert fitted.score(TEXTS) == expected
+    assert fitted.generate("the cat", temperature=0) == written
+    loaded = seqloom.load(fitted.save(tmp_path / "m"))
+    assert loaded.score(TEXTS) == expected and loaded.arch == "rnn"
+    assert not loaded.reverse and loaded.window == 5
+
+
 def test_resuming_a_finished_run_changes_nothing(tmp_path):
     first = small(training={"max_steps": 3}).fit(TEXTS, VALID, tmp_path / "m")
     again = small(training={"max_steps": 3}).fit(TEXTS, VALID, tmp_path / "m", resume=True)

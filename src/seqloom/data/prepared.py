@@ -94,6 +94,7 @@ class PreparedData:
             "tokens" and "tags" for tagged; "source" and "target" for pairs.
         vocabularies: By name: "words", "labels", "tags", "source", "target".
         pipeline: How the text was read, for reading more of it the same way.
+        content: A digest of what was prepared, where somebody took one.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class PreparedData:
     ) -> None:
         self.header, self.data, self.vocabularies = header, data, dict(vocabularies)
         self.pipeline = pipeline
+        self.content: str | None = None
 
     @property
     def kind(self) -> Kind:

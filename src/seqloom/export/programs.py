@@ -45,7 +45,7 @@ def _language(estimator: Any) -> Program:
     facts = {
         **text_facts(estimator.pipeline_, estimator.vocabulary_),
         "sentence_end": int(estimator.reader.end),
-        "reverse": estimator.reverse,
+        "reverse": estimator.reverse_,
     }
     return _with_facts(language_program(model), facts)
 

@@ -153,13 +153,15 @@ def fit_context(
     callbacks: Sequence[Any],
 ) -> Fitted:
     """Train the language model an embedder is made of; see `LanguageModel.fit`."""
+    asked = {**(owner.vocabulary or {}), "text": owner.text or {}}
     request = FitRequest(
         architecture=find_architecture("lm", owner.arch),
         build_config=owner.build_config,
         build_training=owner.build_training,
         training=owner.training,
         window=WINDOW,
-        prepare=from_dict(PrepareConfig, {**(owner.vocabulary or {}), "text": owner.text or {}}),
+        prepare=from_dict(PrepareConfig, asked),
+        asked=asked,
         train=train,
         valid=valid,
         place=place,

@@ -142,7 +142,7 @@ class Embedder(Estimator):
 
         source = open_language_model(model)
         engine = engine_of(source.model_, source.vocabulary_, source.pipeline_)
-        found = cls(source.arch, text=source.pipeline_.config)
+        found = cls(source.arch_, text=source.pipeline_.config)
         known = found._option_defaults()
         found._options = {k: v for k, v in source.engine_.config().items() if k in known}
         found._set(engine)
@@ -175,7 +175,8 @@ class Embedder(Estimator):
             prepare_place(place)
         try:
             with working_folder(place and place / TRAINING) as folder:
-                data = prepared_text(train, folder / "train", limits)
+                asked = {"text": self.text or {}}
+                data = prepared_text(train, folder / "train", limits, asked=asked)
                 known, rows = most_frequent(data, limits)
                 model = load_model_class(self.architecture).fit(
                     config,

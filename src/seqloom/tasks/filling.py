@@ -94,7 +94,7 @@ def fill(
 
 
 def _check_models(model: LanguageModel, right: LanguageModel | None) -> None:
-    if model.reverse:
+    if model.reverse_:
         raise ConfigError(
             "the model that fills must read from left to right, got one with reverse=True; "
             "hand it to another as right="
@@ -104,7 +104,7 @@ def _check_models(model: LanguageModel, right: LanguageModel | None) -> None:
     if isinstance(model.engine_, FillsBlanks):
         raise ConfigError("a model that sees both sides needs no other, got right=; leave it out")
     check_alike([model, right], reverse=False)
-    if not right.reverse:
+    if not right.reverse_:
         raise ConfigError(
             "right must read from right to left, got a model with reverse=False; fit it with "
             "reverse=True"

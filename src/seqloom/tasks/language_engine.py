@@ -9,7 +9,7 @@ An engine knows ids, not text: the estimator reads text with a `TextPipeline`, n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -45,6 +45,7 @@ class FitRequest:
         training: These as the user gave them.
         window: Tokens a step of back-propagation through time.
         prepare: How text becomes numbers.
+        asked: What of it the user chose, which prepared data must not contradict.
         train: The training text.
         valid: The validation text, if there is one.
         place: The directory of the model, if there is to be one.
@@ -69,10 +70,11 @@ class FitRequest:
     reverse: bool = False
     vectors: VectorSource | None = None
     tune_vectors: bool = True
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def prepared(self, folder: Path) -> tuple[PreparedData, PreparedData | None]:
         """The training and the validation text as numbers, in files under `folder`."""
-        data = prepared_text(self.train, folder / "train", self.prepare)
+        data = prepared_text(self.train, folder / "train", self.prepare, asked=self.asked)
         valid = None
         if self.valid is not None:
             valid = prepared_text(self.valid, folder / "valid", like=data)

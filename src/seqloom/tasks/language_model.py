@@ -62,6 +62,9 @@ class LanguageModel(Estimator):
         training: Settings of the loop; `batch.batch_size` is the number of parallel lanes.
         options: Settings of the architecture, such as `hidden_size` or `order`.
 
+    Attributes:
+        arch_, window_, reverse_: The settings it was fitted with, which use and `save` go by.
+
     Examples:
         >>> model = LanguageModel("rnn", hidden_size=8, training={"epochs": 2})
         >>> model.fit(["a rose is a rose"] * 20).score("a rose").total < 0
@@ -87,6 +90,9 @@ class LanguageModel(Estimator):
     vocabulary_: Vocabulary
     pipeline_: TextPipeline
     engine_: LanguageEngine
+    arch_: str
+    window_: int
+    reverse_: bool
 
     def __init__(
         self,
@@ -139,13 +145,15 @@ class LanguageModel(Estimator):
                 f"vectors belong to networks, got them with arch={self.arch!r}; leave vectors out"
             )
         place = None if out is None else Path(out)
+        asked = {**(self.vocabulary or {}), "text": self.text or {}}
         request = FitRequest(
             architecture=self.architecture,
             build_config=self.build_config,
             build_training=self.build_training,
             training=self.training,
             window=self.window,
-            prepare=from_dict(PrepareConfig, {**(self.vocabulary or {}), "text": self.text or {}}),
+            prepare=from_dict(PrepareConfig, asked),
+            asked=asked,
             train=train,
             valid=valid,
             place=place,
@@ -160,6 +168,7 @@ class LanguageModel(Estimator):
         self.vocabulary_, self.pipeline_ = fitted.vocabulary, fitted.pipeline
         self.engine_, self.model_ = fitted.engine, fitted.engine.model
         self.metrics_, self.provenance_ = fitted.metrics, fitted.provenance
+        self.arch_, self.window_, self.reverse_ = self.arch, self.window, self.reverse
         if place is not None and fitted.writes:
             reopen(place)
             self.save(place)
@@ -205,14 +214,14 @@ class LanguageModel(Estimator):
         """
         self.require_fitted()
         if not hasattr(self.model_, "to"):
-            raise ConfigError(f"architecture {self.arch!r} has no network to move to {device!r}")
+            raise ConfigError(f"architecture {self.arch_!r} has no network to move to {device!r}")
         self.model_.to(device)
         return self
 
     @property
     def reader(self) -> TextReader:
         """How text becomes ids."""
-        return TextReader(self.pipeline_, self.vocabulary_, self.reverse)
+        return TextReader(self.pipeline_, self.vocabulary_, self.reverse_)
 
     @overload
     def score(self, texts: str) -> TextScore: ...
@@ -306,7 +315,7 @@ class LanguageModel(Estimator):
             forbidden={self.vocabulary_[word] for word in specials.names() if word != specials.eos},
         )
         words = [*known, *self.vocabulary_.decode(drawn)]
-        return self.pipeline_.detokenize(words[::-1] if self.reverse else words)
+        return self.pipeline_.detokenize(words[::-1] if self.reverse_ else words)
 
     def fill(
         self, text: str, k: int = 5, *, right: LanguageModel | None = None, candidates: int = 200
@@ -358,12 +367,12 @@ class LanguageModel(Estimator):
         self.require_fitted()
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=self.engine_.config(),
             settings={
                 "text": to_dict(self.pipeline_.config),
-                "window": self.window,
-                "reverse": self.reverse,
+                "window": self.window_,
+                "reverse": self.reverse_,
             },
             metrics=self.metrics_,
             provenance=self.provenance_,
@@ -387,6 +396,7 @@ class LanguageModel(Estimator):
             window=header.settings["window"],
             reverse=header.settings.get("reverse", False),
         )
+        model.arch_, model.window_, model.reverse_ = model.arch, model.window, model.reverse
         subword = SubwordTokenizer.load(stored.place / SUBWORD) if text.unit == "subword" else None
         model.pipeline_ = TextPipeline(text, subword=subword)
         model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)

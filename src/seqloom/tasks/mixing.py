@@ -179,7 +179,8 @@ def composed(engine: Any, arch: str, like: LanguageModel, **facts: Any) -> Langu
     """A language model of an engine that is made of others, which reads text as one of them."""
     from seqloom.tasks.language_model import LanguageModel
 
-    model = LanguageModel(arch, text=like.pipeline_.config, reverse=like.reverse)
+    model = LanguageModel(arch, text=like.pipeline_.config, reverse=like.reverse_)
+    model.arch_, model.window_, model.reverse_ = model.arch, model.window, model.reverse
     model.pipeline_, model.vocabulary_ = like.pipeline_, like.vocabulary_
     model.engine_, model.model_ = engine, engine.model
     model.metrics_ = facts.pop("metrics", {})

@@ -235,6 +235,11 @@ def _train(
         "vocabulary": vocabulary.hash,
         "train_tokens": len(data.data.sequences["ids"].flat),
         "valid_tokens": None if valid is None else len(valid.data.sequences["ids"].flat),
+        "content": {
+            "train": data.content,
+            "valid": valid and valid.content,
+            "text": to_dict(data.pipeline.config),
+        },
     }
     if request.vectors is not None:
         facts |= {"vectors": origin(request.vectors), "tune_vectors": request.tune_vectors}

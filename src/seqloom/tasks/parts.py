@@ -53,8 +53,8 @@ def _difference(one: LanguageModel, other: LanguageModel, *, reverse: bool) -> s
     for name, value in texts[0].items():
         if value != texts[1][name]:
             return f"text.{name} {value!r} and {texts[1][name]!r}"
-    if reverse and one.reverse != other.reverse:
-        return f"reverse={one.reverse} and reverse={other.reverse}"
+    if reverse and one.reverse_ != other.reverse_:
+        return f"reverse={one.reverse_} and reverse={other.reverse_}"
     pieces = [m.pipeline_.subword and m.pipeline_.subword.to_bytes() for m in (one, other)]
     if pieces[0] != pieces[1]:
         return "different subword pieces"

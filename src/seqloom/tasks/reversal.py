@@ -34,4 +34,6 @@ def turned(data: PreparedData) -> PreparedData:
     ids = data.data.sequences["ids"]
     flat = turn(ids.flat, vocabulary[vocabulary.specials.eos])
     columns = EncodedData({"ids": Ragged(flat, ids.offsets)})
-    return PreparedData(data.header, columns, data.vocabularies, data.pipeline)
+    found = PreparedData(data.header, columns, data.vocabularies, data.pipeline)
+    found.content = data.content
+    return found

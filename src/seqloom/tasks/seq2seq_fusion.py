@@ -69,7 +69,7 @@ def with_language_model(
 def _check(model: LanguageModel, text: PairText) -> None:
     """Refuse a model that reads the other way, or other words."""
     model.require_fitted()
-    if model.reverse:
+    if model.reverse_:
         raise ConfigError("a fused language model reads left to right, got one with reverse=True")
     units = (text.target.config.unit, model.pipeline_.config.unit)
     # What stands between blanks may be anything, pieces too.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.config import to_dict
+from seqloom.config import differences, to_dict
 from seqloom.errors import ConfigError
 from seqloom.training.checkpoint import (
     Checkpoint,
@@ -24,6 +24,7 @@ from seqloom.training.runtime import Runtime
 from seqloom.training.schedules import Progress, Schedule
 
 COUNTERS = ("step", "epoch", "batch", "best", "best_step", "stale", "seconds", "ended")
+LATER = {"content"}  # facts that runs of earlier versions did not note
 
 
 class RunState:
@@ -98,7 +99,9 @@ class RunState:
             KeyError, RuntimeError: If it is no checkpoint of a run, or of another model.
         """
         values, tensors, rank = checkpoint.values, checkpoint.tensors, self.runtime.rank
-        changed = list(_differences(values["settings"], self.settings))
+        began = values["settings"]
+        unknown = {name: self.settings[name] for name in LATER & self.settings.keys()}
+        changed = list(differences(unknown | began, self.settings))
         if changed:
             raise ConfigError(
                 f"a run resumes with the settings it began with, but {'; '.join(changed)}"
@@ -119,13 +122,3 @@ class RunState:
         self.runtime.scaler.load_state_dict(values["scaler"])
         for name in COUNTERS:
             setattr(self, name, values[name])
-
-
-def _differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
-    """What changed between two nested settings, as "training.epochs was 1 and is 2"."""
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for key in {**before, **now}:
-            inner = f"{name}.{key}" if name else key
-            yield from _differences(before.get(key), now.get(key), inner)
-    elif before != now:
-        yield f"{name} was {before!r} and is {now!r}"
