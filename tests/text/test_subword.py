@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.errors import ConfigError, DataError
+from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.text import SubwordTokenizer, subword
 from texts import any_text
 
@@ -126,6 +126,18 @@ def test_wrong_settings_are_refused(options, message):
 def test_no_text_at_all_is_refused(method, texts):
     with pytest.raises(DataError, match="no text at all"):
         SubwordTokenizer.train(texts, 300, method=method)
+
+
+@pytest.mark.parametrize("use", ["encode", "words", "__call__"])
+def test_half_a_surrogate_pair_is_refused(pieces, use):
+    with pytest.raises(InputError, match=r"surrogate pair \('\\ud800'\) at place 1"):
+        getattr(pieces, use)("a\ud800b")
+
+
+@pytest.mark.parametrize("method", TRAINED)
+def test_nothing_is_learned_from_half_a_surrogate_pair(method):
+    with pytest.raises(InputError, match=r"surrogate pair \('\\udfff'\) at place 0"):
+        SubwordTokenizer.train([*CORPUS, "\udfff"], 300, method=method)
 
 
 @pytest.mark.parametrize("wrong", [-1, 10**6, 10**12])

@@ -162,6 +162,16 @@ def test_chinese_blanks():
 # What is refused, and what a hostile text may not do
 
 
+@pytest.mark.parametrize("language", ["zh", "auto"])
+def test_half_a_surrogate_pair_is_cut_as_a_replaced_character_is(language):
+    text = "我们\ud800去北京。\udfff \ud83d 天安门"
+    plain = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    found, expected = WordTokenizer(language)(text), WordTokenizer(language)(plain)
+    assert found.spans == expected.spans
+    assert [text[start:end] for start, end in found.spans] == list(found.words)
+    assert "\ud800" in found.words and "北京" in found.words
+
+
 @pytest.mark.parametrize("language", ["eng", "", None, 3])
 def test_an_unknown_language_is_refused(language):
     with pytest.raises(ConfigError, match=f"unknown language {language!r}.*auto, en, zh"):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from seqloom.errors import ConfigError, DataError, one_of
+from seqloom.errors import ConfigError, DataError, InputError, one_of
 from seqloom.text.tokens import Tokens
 
 if TYPE_CHECKING:
+    from tokenizers import Encoding
     from tokenizers import Tokenizer as HFTokenizer
 
 Method = Literal["bpe", "unigram"]
@@ -21,6 +23,7 @@ MAX_FILE_BYTES = 256 << 20
 # Bytes stand as visible characters inside pieces, so that every text can be written with 256 of
 # them. This is the table of Radford et al. (2019), undone for people by `SubwordTokenizer.shown`.
 BYTE_ALPHABET = 256
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class SubwordTokenizer:
@@ -64,6 +67,9 @@ class SubwordTokenizer:
                 pieces and drops those a unigram model misses least.
             specials: Pieces that are never split and come first, in this order; ASCII text.
             min_count: How often a pair must occur to be merged ("bpe" only).
+
+        Raises:
+            InputError: If a text holds half a surrogate pair, which no bytes stand for.
         """
         from tokenizers import (
             Tokenizer,
@@ -113,9 +119,16 @@ class SubwordTokenizer:
         vocabulary: dict[str, int] = self._backend.get_vocab()
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
+    def _encoding(self, text: str) -> Encoding:
+        return self._backend.encode(_checked(text), add_special_tokens=False)
+
     def encode(self, text: str) -> list[int]:
-        """The ids of the pieces of `text`."""
-        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        """The ids of the pieces of `text`.
+
+        Raises:
+            InputError: If it holds half a surrogate pair, which no bytes stand for.
+        """
+        ids: list[int] = self._encoding(text).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -129,12 +142,12 @@ class SubwordTokenizer:
 
     def words(self, text: str) -> list[str]:
         """The pieces of `text` as the library spells them (bytes as visible characters)."""
-        pieces: list[str] = self._backend.encode(text, add_special_tokens=False).tokens
+        pieces: list[str] = self._encoding(text).tokens
         return pieces
 
     def __call__(self, text: str) -> Tokens:
         """The pieces of `text` with their offsets."""
-        encoding = self._backend.encode(text, add_special_tokens=False)
+        encoding = self._encoding(text)
         return Tokens(text, encoding.tokens, list(encoding.offsets))
 
     def detokenize(self, words: Sequence[str]) -> str:
@@ -199,10 +212,20 @@ def _bytes_by_character() -> dict[str, int]:
     return {chr(b): b for b in itself} | {chr(256 + n): b for n, b in enumerate(others)}
 
 
+def _checked(text: str) -> str:
+    half = _SURROGATE.search(text)
+    if half is not None:
+        raise InputError(
+            f"a text must be whole characters, got half a surrogate pair ({half[0]!r}) at place "
+            f"{half.start()}; was it cut?"
+        )
+    return text
+
+
 def _not_empty(texts: Iterable[str]) -> Iterable[str]:
     found = False
     for text in texts:
         found = found or bool(text)
-        yield text
+        yield _checked(text)
     if not found:
         raise DataError("a subword tokenizer cannot be trained on no text at all")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Literal, Protocol, get_args
 
 from seqloom.errors import BackendError, ConfigError, DataError, one_of
@@ -111,7 +112,7 @@ class WordTokenizer:
 
     def _cut_chinese(self, text: str) -> list[str]:
         if self._segmenter is None:
-            words = _rjieba().cut(text)
+            words = _cut_by_dictionary(text)
             if _BLANK.search(text) is None:
                 return words  # nothing to leave out, as in most Chinese text
         else:
@@ -125,6 +126,17 @@ class WordTokenizer:
 
 
 _BLANK = re.compile(r"\s")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _cut_by_dictionary(text: str) -> list[str]:
+    """The words rjieba finds; half a surrogate pair is to it what a replaced character is."""
+    try:
+        return _rjieba().cut(text)
+    except UnicodeEncodeError:
+        words = _rjieba().cut(_SURROGATE.sub("\ufffd", text))
+    ends = accumulate(map(len, words))
+    return [text[end - len(word) : end] for word, end in zip(words, ends, strict=True)]
 
 
 @cache
