@@ -122,6 +122,37 @@ def test_too_few_steps_are_impossible(backend):
         assert not log_probs.grad[0].any()
 
 
+@pytest.mark.parametrize("backend", ["cpu", "torch", "reference"])
+def test_what_is_impossible_is_infinite_and_moves_nothing(backend):
+    torch.manual_seed(0)
+    given = torch.randn(4, 2, 3, dtype=torch.float64).requires_grad_()
+    targets, lengths = torch.tensor([[1, 1], [1, 2], [2, -1], [1, -1]]), torch.tensor([2] * 4)
+    log_probs = given.log_softmax(-1)
+    never = torch.zeros(4, 2, 3, dtype=torch.bool)
+    never[2, :, 2] = True  # a label of probability 0
+    sizes = torch.tensor([2, 2, 1, 1])
+    losses = ctc_loss(
+        log_probs.masked_fill(never, -math.inf), targets, lengths, sizes, backend=backend
+    )
+    assert losses.isinf().tolist() == [True, False, True, False]
+    losses.sum().backward()
+    assert not given.grad[0].any()
+    expected = torch.zeros_like(given.grad)
+    for row, target in ((1, [1, 2]), (3, [1])):
+        alone = given.detach()[row : row + 1].clone().requires_grad_()
+        labels, count = torch.tensor([target]), torch.tensor([len(target)])
+        args = (alone.log_softmax(-1).transpose(0, 1), labels, torch.tensor([2]), count)
+        torch.nn.functional.ctc_loss(*args, reduction="none").sum().backward()
+        expected[row] = alone.grad[0]
+    assert_close(given.grad[[0, 1, 3]], expected[[0, 1, 3]])
+
+
+def test_a_certain_label_costs_nothing_with_torch_too():
+    certain = torch.tensor([[[-math.inf, 0.0], [-math.inf, 0.0]]])
+    args = (certain, torch.tensor([[1]]), torch.tensor([2]), torch.tensor([1]))
+    assert ctc_loss(*args, backend="torch").tolist() == [0.0]
+
+
 def test_not_a_number_stays_one():
     log_probs = torch.full((1, 3, 2), torch.nan)
     assert ctc_loss(log_probs, torch.tensor([[1]]), torch.tensor([3]), torch.tensor([1])).isnan()

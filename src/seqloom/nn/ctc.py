@@ -61,14 +61,7 @@ def ctc_loss(
     if backend == "reference":
         return ctc_reference(log_probs, targets, lengths, target_lengths, blank=blank)
     if backend == "torch" or not on_processor:
-        return functional.ctc_loss(
-            log_probs.transpose(0, 1),
-            targets,
-            lengths,
-            target_lengths,
-            blank=blank,
-            reduction="none",
-        )
+        return _torch_loss(log_probs, targets, lengths, target_lengths, blank)
     given = (log_probs, targets, lengths, target_lengths, blank)
     found: Tensor = _AlignmentSums.apply(*given)  # type: ignore[no-untyped-call]
     return found
@@ -102,6 +95,19 @@ def ctc_reference(
         end = torch.stack(alpha[-2:]).logsumexp(dim=0)
         losses.append(torch.where(end < NEVER / 2, -torch.inf, end))
     return -torch.stack(losses)
+
+
+def _torch_loss(
+    log_probs: Tensor, targets: Tensor, lengths: Tensor, target_lengths: Tensor, blank: int
+) -> Tensor:
+    """Torch's own; where it is infinite, its gradient is 0 and not what infinities leave of it."""
+    given = (log_probs.transpose(0, 1), targets, lengths, target_lengths, blank, "none")
+    found: Tensor = functional.ctc_loss(*given, zero_infinity=True)
+    if bool((found == 0).any()):  # certain, or impossible
+        with torch.no_grad():
+            exact = functional.ctc_loss(*given)
+        found = torch.where(exact.isinf(), exact, found)
+    return found
 
 
 class _AlignmentSums(torch.autograd.Function):
