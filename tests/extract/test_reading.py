@@ -146,6 +146,25 @@ snake_case and 2 * 3 * 4.
 """
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("---\ntitle: x\n---\nCats sleep.", "Cats sleep."),
+        ("---\ntitle: x\n...\nCats sleep.\n\n---\nDogs bark.", "Cats sleep.\n\n\nDogs bark."),
+        ("---\nCats sleep.\n\nDogs bark.", "Cats sleep.\n\nDogs bark."),
+        ("---", ""),
+        ("---\n---\nCats sleep.", "Cats sleep."),
+        (" ---\nCats sleep.\n---\nDogs bark.", "Cats sleep.\n\nDogs bark."),
+    ],
+)
+def test_front_matter_is_left_out_where_it_ends(source, text):
+    plain = read_markup(source, "markdown")
+    assert plain.text.strip() == text
+    for word in text.split():
+        start, end = plain.span(plain.text.index(word), plain.text.index(word) + len(word))
+        assert source[start:end] == word
+
+
 def test_markdown_is_read_without_its_marks():
     plain = read_markup(MARKDOWN, "markdown")
     lines = [line for line in plain.text.split("\n") if line.strip()]

@@ -21,6 +21,7 @@ from seqloom.extract.learning import fit_weights, gains
 from seqloom.text import WordTokenizer
 
 ARCHES = [entry.name for entry in architectures("summarize") if entry.is_counted]
+NAN = float("nan")
 TEXT = (
     "The river flooded the old town on Monday. Rescue boats carried people out of the town. "
     "The mayor said the river had never been so high. Nobody was hurt. "
@@ -117,11 +118,42 @@ def test_of_sentences_equal_but_for_rounding_the_earlier_is_chosen():
         ({"words": 5, "characters": 5}, "got words=5 and characters=5"),
         ({"diversity": 2}, "diversity must lie between 0 and 1, got 2"),
         ({"query": "river", "query_weight": 2}, "query_weight must lie between 0 and 1, got 2"),
+        ({"sentences": NAN}, "sentences must be a whole number of at least 1, got nan"),
+        ({"sentences": 2.0}, "sentences must be a whole number of at least 1, got 2.0"),
+        ({"words": "x"}, "words must be a whole number of at least 1, got 'x'"),
+        ({"characters": [3]}, r"characters must be a whole number of at least 1, got \[3\]"),
+        ({"ratio": "1"}, r"ratio must lie in \(0, 1\], got '1'"),
+        ({"ratio": 0}, r"ratio must lie in \(0, 1\], got 0"),
+        ({"threshold": NAN}, "threshold must not be negative, got nan"),
+        ({"diversity": "x"}, "diversity must lie between 0 and 1, got 'x'"),
+        ({"diversity": NAN}, "diversity must lie between 0 and 1, got nan"),
+        ({"query": "river", "query_weight": None}, "query_weight must lie .*, got None"),
     ],
 )
 def test_wrong_limits_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         Summarizer().summarize(TEXT, **options)
+
+
+def test_a_window_may_be_wider_than_a_text():
+    assert Summarizer().keywords(TEXT, window=10**9) == Summarizer().keywords(TEXT, window=1000)
+
+
+def test_every_sentence_is_scored_those_that_repeat_too():
+    text = "Cats sleep a lot. Dogs bark. Cats sleep a lot. Fish swim near cats."
+    model = Summarizer("textrank")
+    found = model.every_sentence(text, query="dogs")
+    assert [each.index for each in found] == [0, 1, 2, 3]
+    chosen = model.summarize(text, ratio=1.0, query="dogs")
+    assert [each.index for each in chosen] == [0, 1, 3]
+    assert [found[each.index].score for each in chosen] == [each.score for each in chosen]
+    assert found[2].score == pytest.approx(found[0].score)
+
+
+def test_half_a_surrogate_pair_does_not_end_a_summary():
+    text = CHINESE.replace("。", "\ud800。", 1)
+    found = Summarizer().summarize(text, sentences=2)
+    assert all(text[each.start : each.end] == each.text for each in found)
 
 
 def test_wrong_settings_are_refused():
@@ -131,6 +163,20 @@ def test_wrong_settings_are_refused():
         Summarizer("textrank", damping=1.0)
     with pytest.raises(ConfigError, match="unknown feature 'lenght'; did you mean 'length'"):
         Summarizer("features", weights={"lenght": 1.0})
+    for wrong in (NAN, float("inf"), -1.0):
+        with pytest.raises(ConfigError, match=f"threshold must not be negative, got {wrong}"):
+            Summarizer("textrank", threshold=wrong)
+    with pytest.raises(ConfigError, match=r"tolerance must be above 0.*got nan"):
+        Summarizer("textrank", tolerance=NAN)
+    with pytest.raises(ConfigError, match="weight of length must be a finite number, got nan"):
+        Summarizer("features", weights={"length": NAN})
+    with pytest.raises(ConfigError, match=r"l2 must not be negative.*got nan"):
+        Summarizer("features", l2=NAN)
+    for window in (2.5, 1, "3"):
+        with pytest.raises(ConfigError, match="window must be a whole number of at least 2"):
+            Summarizer().keywords(TEXT, window=window)
+    with pytest.raises(ConfigError, match=r"count must be a whole number of at least 1, got 2.5"):
+        Summarizer().keywords(TEXT, 2.5)
     with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):
         list(Summarizer().summarize_all([TEXT], threads=0))
 

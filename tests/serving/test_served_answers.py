@@ -108,6 +108,13 @@ def test_a_summary_is_the_librarys_and_says_why(server: Server):
         assert ARTICLE[each["start"] : each["end"]] == each["text"]
 
 
+def test_an_explained_summary_has_repeated_sentences_too(server: Server):
+    text = "Cats sleep a lot. Dogs bark. Cats sleep a lot. Fish swim near cats."
+    found = server.ask("/v1/summarize", {"text": text, "sentences": 2, "explain": True}).value
+    assert [each["index"] for each in found["all"]] == [0, 1, 2, 3]
+    assert not found["all"][2]["chosen"]
+
+
 @pytest.mark.parametrize("name", ["ngram", "lstm", "back"])
 def test_a_stream_ends_with_what_is_answered_at_once(server: Server, name: str):
     asked = {"prompt": "the", "seed": 3, "max_words": 4, "min_words": 4, "model": name}
@@ -119,6 +126,20 @@ def test_a_stream_ends_with_what_is_answered_at_once(server: Server, name: str):
     assert [kind for kind, _ in words] == ["word"] * 4
     assert words[-1][1]["text"] == whole["text"]
     assert all(each["word"] in each["text"] for _, each in words)
+
+
+@pytest.mark.parametrize("name", ["ngram", "lstm", "back"])
+@pytest.mark.parametrize("prompt", ["", "the cat"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_stream_sends_the_words_that_were_added(
+    server: Server, library: dict[str, Any], name: str, prompt: str, count: int
+):
+    asked = {"prompt": prompt, "seed": 5, "max_words": count, "min_words": count, "model": name}
+    reply = server.ask("/v1/generate", {**asked, "stream": True})
+    *words, (_, whole) = events(reply.body)
+    sent = [each["word"] for _, each in words]
+    text = library[name].reader.words(whole["text"])
+    assert sent == text[len(text) - count :]
 
 
 def test_many_at_once_get_their_own_answers(server: Server, library: dict[str, Any]):

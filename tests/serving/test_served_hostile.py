@@ -173,6 +173,9 @@ def test_other_sites_and_other_names_may_not_ask(server: Server):
     asked = {"text": "a"}
     evil = server.ask(SCORE, asked, headers={"Origin": "http://evil.example"})
     assert (evil.status, evil.code) == (403, "cross_origin")
+    for malformed in ("http://[::1", "http://[evil]", "null", "http://]"):
+        reply = server.ask(SCORE, asked, headers={"Origin": malformed})
+        assert (reply.status, reply.code) == (403, "cross_origin"), malformed
     named = server.ask(SCORE, asked, headers={"Host": "evil.example"})
     assert (named.status, named.code) == (421, "wrong_host")
     own = {"Origin": f"http://127.0.0.1:{server.port}"}

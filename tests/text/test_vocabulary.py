@@ -292,3 +292,8 @@ def test_words_must_differ():
         Vocabulary(["a", "</s>"])
     with pytest.raises(ConfigError, match=r"must differ from each other, got .*'<s>', '<s>'"):
         Specials(eos="<s>")
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"missing/words.json: cannot be written \(No such file"):
+        Vocabulary(["a"]).save(tmp_path / "missing" / "words.json")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import ConfigError, InputError
 from seqloom.extract import loops
+from seqloom.extract.config import FINITE, is_between
 from seqloom.extract.reading import Document, Reader
 from seqloom.extract.table import TermTable
 
@@ -40,11 +41,13 @@ class Length:
     def __post_init__(self) -> None:
         for name in ("sentences", "words", "characters"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
+            if value is None:
+                continue
+            if not (isinstance(value, Integral) and is_between(value, 1, FINITE)):
                 raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if self.ratio is not None and not 0 < self.ratio <= 1:
+        if self.ratio is not None and not (is_between(self.ratio, 0, 1) and self.ratio):
             raise ConfigError(f"ratio must lie in (0, 1], got {self.ratio!r}")
-        if self.threshold is not None and not 0 <= self.threshold < math.inf:
+        if self.threshold is not None and not is_between(self.threshold, 0, FINITE):
             raise ConfigError(f"threshold must not be negative, got {self.threshold!r}")
         if self.words is not None and self.characters is not None:
             raise ConfigError(
@@ -90,7 +93,7 @@ def choose(
         reader: What counts words.
         diversity: From 0, the scores alone, to 1, unlikeness alone.
     """
-    if not 0 <= diversity <= 1:
+    if not is_between(diversity, 0, 1):
         raise ConfigError(f"diversity must lie between 0 and 1, got {diversity!r}")
     scores = scores.round(SAME)
     allowed = _first_copies(document)
@@ -159,7 +162,7 @@ def steer(document: Document, scores: Floats, query: str, reader: Reader, weight
     Raises:
         InputError: If no term of the query occurs in the text.
     """
-    if not 0 <= weight <= 1:
+    if not is_between(weight, 0, 1):
         raise ConfigError(f"query_weight must lie between 0 and 1, got {weight!r}")
     numbers = {term: i for i, term in enumerate(document.terms)}
     table = TermTable(document)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from numbers import Real
+from typing import Any, Literal, get_args
 
 from seqloom.errors import ConfigError, one_of
 
 Language = Literal["auto", "en", "zh"]
+FINITE = sys.float_info.max
 
 FEATURES = (
     "length",
@@ -25,6 +28,12 @@ FEATURES = (
 """The features of a sentence, in the order of their columns."""
 
 GIVEN_WEIGHTS = {"length": 0.1, "tfidf": 0.1, "keywords": 1.0, "position": 0.5, "similarity": 1.0}
+
+
+def is_between(value: Any, least: float, most: float) -> bool:
+    """Whether a value is a number from `least` to `most`; what is not a number is none."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(least <= value <= most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +107,7 @@ class _GraphConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:
             raise ConfigError(f"damping must lie in [0, 1), got {self.damping}")
-        if self.tolerance <= 0 or self.max_steps < 1:
+        if not self.tolerance > 0 or self.max_steps < 1:
             raise ConfigError(
                 "tolerance must be above 0 and max_steps at least 1, got "
                 f"{self.tolerance} and {self.max_steps}"
@@ -122,7 +131,7 @@ class TextRankConfig(_GraphConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.threshold < 0:
+        if not is_between(self.threshold, 0, FINITE):
             raise ConfigError(f"threshold must not be negative, got {self.threshold}")
 
 
@@ -161,7 +170,10 @@ class FeaturesConfig:
         for name in self.weights:
             if name not in FEATURES:
                 raise ConfigError(one_of("feature", name, FEATURES))
-        if self.l2 < 0 or self.keywords < 1:
+        for name, weight in self.weights.items():
+            if not is_between(weight, -FINITE, FINITE):
+                raise ConfigError(f"the weight of {name} must be a finite number, got {weight!r}")
+        if not is_between(self.l2, 0, FINITE) or self.keywords < 1:
             raise ConfigError(
                 f"l2 must not be negative and keywords at least 1, got {self.l2}, {self.keywords}"
             )

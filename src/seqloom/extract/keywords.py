@@ -60,6 +60,7 @@ def find_keywords(
     if count < 1 or window < 2:
         raise ConfigError(f"count must be at least 1 and window at least 2, got {count}, {window}")
     size = document.vocab_size
+    window = min(window, max(2, int(document.lengths.max(initial=0))))  # pairs are of one sentence
     keys = loops.neighbor_words(document.ids, document.offsets, size, window)
     pairs, weights = np.unique(keys, return_counts=True)
     rows = np.searchsorted(pairs, np.arange(size + 1) * size)

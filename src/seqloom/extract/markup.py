@@ -159,14 +159,23 @@ _INLINE = re.compile(
 )
 
 
+def _front_matter(lines: list[str]) -> int:
+    """How many lines are about the page: from a rule in the first one to the rule that ends it."""
+    if lines[0] != "---":
+        return 0
+    ends = (n for n, line in enumerate(lines[1:], 2) if line.strip() in ("---", "..."))
+    return next(ends, 0)
+
+
 def _read_markdown(source: str) -> PlainText:
     out, at, fence = _Builder(source), 0, ""
-    header = source.startswith("---\n")
-    for number, line in enumerate(source.split("\n")):
+    lines = source.split("\n")
+    header = _front_matter(lines)
+    for number, line in enumerate(lines):
         end = at + len(line)
         opened = _FENCE.match(line)
-        if header:
-            header = number == 0 or line.strip() not in ("---", "...")
+        if number < header:
+            pass
         elif opened and (not fence or opened[1].startswith(fence)):
             fence = "" if fence else opened[1][:3]
             out.put("\n", at, end)

@@ -87,7 +87,7 @@ class Guard:
             # A page of another site that had its own name point here.
             raise ServingError(421, "wrong_host", "this server is not known by that name")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        if origin is not None and _place(origin.decode("latin-1")) != host:
             raise ServingError(403, "cross_origin", "pages of other sites may not ask")
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.config.max_body:
@@ -157,6 +157,14 @@ class Guard:
         except TimeoutError:
             pass
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _place(origin: str) -> str | None:
+    """Name and port of an Origin header, None of one that is malformed."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import takewhile
 from typing import Any
 
 from seqloom.errors import DataError
@@ -98,23 +99,31 @@ def generate_stream(
     if payload["beam"] is not None:
         return generate(model, payload)
     words = list(model.reader.words(payload["prompt"]))
-    shown = ""
+
+    def written() -> str:
+        text: str = model.pipeline_.detokenize(words[::-1] if model.reverse else words)
+        return text
 
     def tell(chosen: int) -> None:
-        nonlocal shown
         word = model.vocabulary_.decode([chosen])[0]
         words.append(word)
-        shown = model.pipeline_.detokenize(words[::-1] if model.reverse else words)
-        send({"word": word, "text": shown})
+        send({"word": word, "text": written()})
 
     watched = copy.copy(model)
     watched.engine_ = _Watched(model.engine_, tell)
     answer = generate(watched, payload)
-    text = answer["text"]
+    text, shown = answer["text"], written()
     if text != shown:  # the last of `max_words` words is read by no further step
-        rest = text.removesuffix(shown) if model.reverse else text.removeprefix(shown)
-        send({"word": rest.strip(), "text": text})
+        send({"word": _added(text, shown, in_front=model.reverse), "text": text})
     return answer
+
+
+def _added(text: str, shown: str, *, in_front: bool) -> str:
+    """What a text has behind what was shown of it, or in front."""
+    if in_front:
+        return _added(text[::-1], shown[::-1], in_front=False)[::-1]
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(text, shown, strict=False))
+    return text[len(list(alike)) :].strip()
 
 
 def fill(model: Any, payload: Payload) -> dict[str, Any]:
@@ -208,7 +217,7 @@ def summarize(model: Any, payload: Payload) -> dict[str, Any]:
     chosen = {sentence.index for sentence in found}
     everything = None
     if explain:
-        whole = model.summarize(payload["text"], ratio=1.0, **about)
+        whole = model.every_sentence(payload["text"], **about)
         everything = [_sentence(each, chosen, features=True) for each in whole]
     return {
         "kind": "chosen",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqloom.architectures import load_model_class
 from seqloom.config import from_dict, to_dict
@@ -26,6 +27,7 @@ from seqloom.metrics.rouge import rouge
 from seqloom.tasks.directory import ModelHeader, StoredModel, provenance, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.seq2seq_results import Written
+from seqloom.tasks.setting_checks import check_count
 from seqloom.tasks.summarizer_input import (
     checked_examples,
     checked_text,
@@ -213,12 +215,35 @@ class Summarizer(Estimator):
                 f"arch={self.arch!r} chooses sentences and searches for none, got {name}={value!r}"
             )
         length = Length(**given)  # type: ignore[arg-type]
+        document, scores = self._scored(text, query, query_weight)
+        chosen = choose(document, scores, length, self._reader, diversity)
+        return self._summary(document, scores, chosen)
+
+    def every_sentence(
+        self, text: Documents, *, query: str | None = None, query_weight: float = 0.5
+    ) -> Summary:
+        """Return all sentences of a text with their scores, those that repeat others too.
+
+        Args:
+            text: A text, or several on one subject.
+            query: As for `summarize`.
+            query_weight: As for `summarize`.
+        """
+        if self.writer_ is not None:
+            raise ConfigError(
+                f"arch={self.arch!r} writes summaries and scores no sentences; use 'textrank'"
+            )
+        document, scores = self._scored(checked_text(text), query, query_weight)
+        return self._summary(document, scores, list(range(len(document))))
+
+    def _scored(
+        self, text: Any, query: str | None, query_weight: float
+    ) -> tuple[Document, NDArray[np.float64]]:
         document = self._reader.read(text)
         scores = self.model_.scores(document)
         if query is not None:
             scores = steer(document, scores, query, self._reader, query_weight)
-        chosen = choose(document, scores, length, self._reader, diversity)
-        return self._summary(document, scores, chosen)
+        return document, scores
 
     def summarize_all(
         self, texts: Iterable[Documents], *, threads: int | None = None, **options: Any
@@ -251,13 +276,15 @@ class Summarizer(Estimator):
         Args:
             text: A text, or several taken together.
             count: How many to return at most.
-            window: How near to each other words must stand to be neighbors.
+            window: How near to each other words must stand to be neighbors, at least 2.
             phrases: Whether keywords that stand side by side make a phrase.
         """
         if self.writer_ is not None:
             raise ConfigError(
                 f"keywords come of reading sentences, got arch={self.arch!r}; use 'textrank'"
             )
+        check_count("count", count)
+        check_count("window", window, 2)
         document = self._reader.read(checked_text(text))
         return find_keywords(document, self._reader, count, window=window, phrases=phrases)
 

@@ -234,8 +234,16 @@ class Vocabulary:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the vocabulary as one JSON file."""
-        Path(path).write_text(json.dumps(self.to_dict(), ensure_ascii=True), encoding="ascii")
+        """Write the vocabulary as one JSON file.
+
+        Raises:
+            DataError: If it cannot be written there.
+        """
+        text = json.dumps(self.to_dict(), ensure_ascii=True)
+        try:
+            Path(path).write_text(text, encoding="ascii")
+        except OSError as error:
+            raise DataError(f"cannot be written ({error.strerror})", path) from None
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Vocabulary:
