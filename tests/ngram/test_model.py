@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from seqloom.errors import ConfigError, DataError
 from seqloom.ngram import NgramModel, estimate, prune_by_entropy, write_store
+from seqloom.ngram.corpus import read_blocks
+from seqloom.ngram.estimation import read_vocabulary
 from seqloom.ngram.methods import SMOOTHINGS
 from seqloom.ngram.workspace import Workspace
 
@@ -308,3 +310,100 @@ def test_one_sentence_from_many_threads():
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         found = list(pool.map(model.score, CATS * 500))
     assert found == [expected[line] for line in CATS * 500]
+
+
+# -- blanks, broken text, wrong settings -----------------------------------------------------------
+
+ODD = ["New\u00a0York is big", "a\u3000b is small", "x\u2028y is odd", "New York is New"] * 3
+
+
+@pytest.mark.parametrize("context", ["New\u00a0York", "a\u3000b", "x\u2028y is", "New\tYork\0 is"])
+def test_what_comes_next_is_read_as_what_is_scored(context):
+    model = NgramModel.of(estimate(ODD, order=3, smoothing="witten-bell"))
+    values = model.next(context)
+    for word in ("is", "big", "small", "New\u00a0York"):
+        said = model.score_words(f"{context} {word}")[-2]
+        assert said.word == word
+        assert values[model.words.number(word)] == pytest.approx(said.log_prob, abs=1e-9)
+    assert model.likely(context, 1)[0][0] == model.words[int(values.argmax())]
+    assert model.generate(context, words=0).split(" ") == context.replace("\t", " ").replace(
+        "\0", ""
+    ).split(" ")
+
+
+def test_a_vocabulary_is_read_between_the_same_blanks(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_bytes(b"\xef\xbb\xbfa\x0bb New\xc2\xa0York\r\nis\0big\n")
+    words = list(read_vocabulary(path))
+    assert words[3:] == ["a\x0bb", "New\u00a0York", "is", "big"]
+
+
+def test_half_a_character_is_the_sign_of_what_is_broken():
+    broken, replaced = [["the \ud800 sat", "a \udfff"], ["the \ufffd sat", "a \ufffd"]]
+    model = NgramModel.of(estimate(broken, order=2, smoothing="witten-bell"))
+    expected = NgramModel.of(estimate(replaced, order=2, smoothing="witten-bell"))
+    assert list(model.words) == list(expected.words)
+    assert model.score("the \ud800") == expected.score("the \ufffd")
+    assert model.score(broken).tolist() == expected.score(replaced).tolist()
+    assert model.score_words("\ud800")[0].word == "\ufffd" and "\ud800" in model.words
+    np.testing.assert_array_equal(model.next("a \ud800"), expected.next("a \ufffd"))
+    assert model.generate("\ud800 a", words=0) == "\ud800 a"
+    escaped = b"a \xff".decode("utf-8", "surrogateescape")  # bytes that are no text stay themselves
+    assert (
+        list(NgramModel.of(estimate([escaped], order=1, smoothing="witten-bell")).words)[4]
+        == "\udcff"
+    )
+
+
+def test_a_mark_before_the_first_word_is_no_part_of_it(tmp_path):
+    plain, marked = tmp_path / "plain.txt", tmp_path / "marked.txt"
+    text = "\n".join(CATS) + "\n"
+    plain.write_text(text, encoding="utf-8")
+    marked.write_text(text, encoding="utf-8-sig")
+    words = [list(estimate(path, order=2).words) for path in (plain, marked)]
+    assert words[0] == words[1]
+    model = NgramModel.of(estimate(plain, order=2, say=lambda _: None))
+    assert model.perplexity(marked) == model.perplexity(plain)
+    for content in (b"\xef\xbb\xbf", b"a", b"a\n", b"\xef\xbb\xbfa"):
+        plain.write_bytes(content)
+        blocks = b"".join(read_blocks(plain))
+        bare = content.removeprefix(b"\xef\xbb\xbf")
+        assert blocks == (bare if bare.endswith(b"\n") or not bare else bare + b"\n")
+
+
+@pytest.mark.parametrize("size", [1, 128, 5000])
+def test_a_store_with_something_after_its_end_is_refused(tmp_path, size):
+    path = tmp_path / "model.store"
+    for kind in ("hashed", "trie"):
+        write_store(estimate(CATS, order=3, say=lambda _: None), path, kind, Workspace())
+        whole = NgramModel.load(path).score(CATS[0])
+        content = path.read_bytes()
+        path.write_bytes(content + bytes(size))
+        with pytest.raises(DataError, match=f"{size:,} bytes after its end"):
+            NgramModel.load(path, verify=False)
+        path.write_bytes(content)
+        assert NgramModel.load(path).score(CATS[0]) == whole
+
+
+def test_settings_that_are_no_numbers_are_refused():
+    model = NgramModel.of(estimate(CATS, order=2, say=lambda _: None))
+    for temperature in (math.nan, math.inf, 0, -1.0, "1"):
+        with pytest.raises(ConfigError, match="temperature must be above 0, got .*a number"):
+            model.generate(temperature=temperature)
+    for name, value in (("words", 2.5), ("words", "3"), ("seed", "x"), ("seed", -1), ("seed", 0.5)):
+        with pytest.raises(ConfigError, match=f"{name} must be a whole number not below 0, got"):
+            model.generate(**{name: value})
+    with pytest.raises(ConfigError, match="count must be a whole number not below 0, got '3'"):
+        model.likely(count="3")
+
+
+def test_amounts_that_no_memory_or_number_holds_are_refused():
+    for cutoff in (10**12, 10**9, 2.5):
+        with pytest.raises(ConfigError, match="cutoff must be at least 1 and at most 65,535"):
+            estimate(CATS, order=2, smoothing="good-turing", cutoff=cutoff)
+    with pytest.raises(ConfigError, match=r"at most 1e\+100, got 1e\+308"):
+        estimate(CATS, order=2, smoothing="add-delta", delta=1e308)
+    most = NgramModel.of(estimate(CATS, order=2, smoothing="add-delta", delta=1e100))
+    values = np.exp(most.next("the"))
+    assert values.sum() == pytest.approx(1) and values[1] == 0
+    np.testing.assert_allclose(np.delete(values, 1), 1 / (len(values) - 1))

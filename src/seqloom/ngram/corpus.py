@@ -20,6 +20,7 @@ from seqloom.compiled import cores, in_threads
 from seqloom.errors import ConfigError, DataError, one_of
 from seqloom.files import open_bytes
 from seqloom.ngram.words import (
+    BOM,
     COUNT,
     DONE,
     FRESH_BYTES,
@@ -35,6 +36,7 @@ from seqloom.ngram.words import (
     UNK,
     Words,
     add_words,
+    encoded,
     fill_table,
     settle,
     table_size,
@@ -94,7 +96,7 @@ def read_blocks(source: TextSource, size: int = BLOCK) -> Iterator[bytes]:
 
 def _sentence_block(sentences: list[str]) -> Iterator[bytes]:
     if sentences:
-        yield ("\n".join(sentences) + "\n").encode("utf-8", "surrogateescape")
+        yield encoded("\n".join(sentences) + "\n")
 
 
 def _expand(path: str) -> list[str]:
@@ -109,7 +111,8 @@ def _expand(path: str) -> list[str]:
 def _file_blocks(path: str, size: int) -> Iterator[bytes]:
     """The blocks of a file, its last line ended."""
     with open_bytes(path) as stream:
-        rest, last = b"", b"\n"
+        rest, last = stream.read(len(BOM)).removeprefix(BOM), b"\n"
+        last = rest[-1:] or last
         while piece := stream.read(size):
             last = piece[-1:]
             cut = max(piece.rfind(b"\n"), piece.rfind(b" "), piece.rfind(b"\t")) + 1

@@ -15,7 +15,7 @@ from seqloom.ngram.levels import Ngrams
 from seqloom.ngram.methods import Smoothing
 from seqloom.ngram.methods import smoothing as smoothing_named
 from seqloom.ngram.smoothing import smooth
-from seqloom.ngram.words import SPECIALS, UNK, Words
+from seqloom.ngram.words import SPECIALS, UNK, Words, split_bytes
 from seqloom.ngram.workspace import Workspace, parse_size
 
 HIGHEST_ORDER = 8
@@ -105,7 +105,7 @@ def estimate(
 def read_vocabulary(source: str | PathLike[str] | Iterable[str]) -> Words:
     """The words of a file, between blanks or one a line, or of an iterable."""
     if isinstance(source, str | PathLike):
-        listed = (word for block in read_blocks(fspath(source)) for word in block.split())
+        listed = (word for block in read_blocks(fspath(source)) for word in split_bytes(block))
         return Words.of(listed)
     return Words.of(source)
 

@@ -15,7 +15,6 @@ Below order 1 lies the uniform distribution over the words. `smoothing.py` does 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +31,9 @@ from seqloom.ngram.discounts import (
 
 # From order 1 on; None, and orders beyond, are estimated.
 Discounts = Sequence[float | Sequence[float] | None]
+
+HIGHEST_DELTA = 1e100  # that many times a vocabulary is still a finite number
+HIGHEST_CUTOFF = (1 << 16) - 1  # each count up to it has a discount in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +97,10 @@ def add_delta(*, delta: float = 0.1) -> Smoothing:
 
     Paper: Lidstone (1920), "Note on the General Case of the Bayes-Laplace Formula".
     """
-    if not delta > 0 or math.isinf(delta):
+    if not 0 < delta <= HIGHEST_DELTA:
         raise ConfigError(
-            f"delta must be greater than 0, got {delta}; for no smoothing use maximum-likelihood"
+            f"delta must be greater than 0 and at most {HIGHEST_DELTA:g}, got {delta}; for no "
+            "smoothing use maximum-likelihood"
         )
     return Smoothing(name="add-delta", rule=_adding(delta), uniform=True)
 
@@ -119,8 +122,11 @@ def good_turing(*, cutoff: int = 5, fallback: Sequence[float] = FALLBACK) -> Smo
     Differs from the paper: after a history whose counts are all above the cutoff nothing would be
     left for other words, so its denominator is one higher, as in SRILM and the CMU toolkit.
     """
-    if cutoff < 1:
-        raise ConfigError(f"cutoff must be at least 1, got {cutoff}; 5 is usual")
+    if not isinstance(cutoff, int) or not 1 <= cutoff <= HIGHEST_CUTOFF:
+        raise ConfigError(
+            f"cutoff must be at least 1 and at most {HIGHEST_CUTOFF:,}, a whole number, got "
+            f"{cutoff}; 5 is usual"
+        )
     rule = discounting(
         lambda facts: katz(facts, cutoff), (), fallback, parts=3, strict=True, spare=1.0
     )

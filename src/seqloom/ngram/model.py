@@ -27,7 +27,7 @@ from seqloom.ngram.scoring import (
     spread,
 )
 from seqloom.ngram.store_file import is_store
-from seqloom.ngram.words import BOS, EOS, NONE, UNK, Words
+from seqloom.ngram.words import BOS, EOS, NONE, UNK, Words, encoded, split_words
 from seqloom.ngram.workspace import Workspace
 
 _LN10 = math.log(10)
@@ -182,7 +182,7 @@ class NgramModel:
     def score(self, text: str | list[str] | tuple[str, ...]) -> float | NDArray[np.float64]:
         """The natural log-probability of a sentence, or of each of a list."""
         if isinstance(text, str):
-            data = text.encode("utf-8", "surrogateescape") + PADDING
+            data = encoded(text) + PADDING
             if self._fast is None or len(data) > LONGEST:
                 return float(self.score([text])[0])
             return self._fast(self._address, self._missing, data)  # type: ignore[no-any-return]
@@ -250,7 +250,7 @@ class NgramModel:
             One value a word; that of `<s>`, which is never predicted, is minus infinity.
         """
         state = self.start() if state is None else state
-        for word in context.split():
+        for word in split_words(context):
             _, state = self.step(state, word)
         values = np.empty(len(self.words))
         spread(self._tables, self.order, self._missing, state, values)
@@ -259,6 +259,7 @@ class NgramModel:
 
     def likely(self, context: str = "", count: int = 10) -> list[tuple[str, float]]:
         """The most probable next words with their probabilities, best first."""
+        _check_whole("count", count)
         values = self.next(context)
         best = np.argsort(-values, kind="stable")[:count]
         return [(self.words[int(i)], math.exp(values[i])) for i in best]
@@ -274,10 +275,12 @@ class NgramModel:
             temperature: Below 1 the likely words become likelier still.
             seed: The same seed draws the same words.
         """
-        if temperature <= 0:
-            raise ConfigError(f"temperature must be above 0, got {temperature}")
+        _check_whole("words", words)
+        _check_whole("seed", seed)
+        if not isinstance(temperature, int | float) or not 0 < temperature < math.inf:
+            raise ConfigError(f"temperature must be above 0, got {temperature!r}; give a number")
         draw = np.random.default_rng(seed)
-        state, drawn = self.start(), context.split()
+        state, drawn = self.start(), split_words(context)
         for word in drawn:
             _, state = self.step(state, word)
         for _ in range(words):
@@ -292,6 +295,11 @@ class NgramModel:
         return " ".join(drawn)
 
 
+def _check_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ConfigError(f"{name} must be a whole number not below 0, got {value!r}")
+
+
 def _parts(sentences: list[str] | tuple[str, ...]) -> Iterator[list[str] | tuple[str, ...]]:
     """A list in parts, so that a long one is not held in memory twice."""
     for first in range(0, len(sentences), PART):
@@ -303,7 +311,7 @@ def _joined(sentences: list[str] | tuple[str, ...]) -> bytes:
     text = "\n".join(sentences)
     if text.count("\n") != len(sentences) - 1:
         text = "\n".join(sentence.replace("\n", " ") for sentence in sentences)
-    return (text + "\n").encode("utf-8", "surrogateescape")
+    return encoded(text + "\n")
 
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -176,14 +176,21 @@ def open_store(path: Source, *, verify: bool = True) -> tuple[dict[str, Any], di
     data = np.frombuffer(mapped, np.uint8)
     arrays: dict[str, NDArray[Any]] = {}
     pieces: list[tuple[str, NDArray[np.uint8], int]] = []
+    end = start
     for key, array in header["arrays"].items():
         kind = np.dtype(array["type"] if array["type"] in KINDS else "V1")
         count = int(np.prod(array["shape"]))
         at = start + array["at"]
         if at + count * kind.itemsize > size:
             raise DataError("the store is cut off; build it again", name)
+        end = max(end, at + -(-count * kind.itemsize // _ALIGN) * _ALIGN)
         arrays[key] = np.frombuffer(mapped, kind, count, at).reshape(array["shape"])
         pieces += [(key, data[at + s : at + s + n], c) for s, n, c in array["pieces"]]
+    if size > end:
+        raise DataError(
+            f"the store was altered (it has {size - end:,} bytes after its end); build it again",
+            name,
+        )
     if verify:
         _verify(pieces, name)
     return header["about"], arrays

@@ -6,6 +6,7 @@ tab, the carriage return and the byte 0; a line is a sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
@@ -18,11 +19,42 @@ from seqloom.errors import DataError
 UNK, BOS, EOS = 0, 1, 2  # the numbers of <unk>, <s> and </s> in every vocabulary
 SPECIALS = ("<unk>", "<s>", "</s>")
 NONE = 0xFFFFFFFF  # no word, no n-gram
+BOM = b"\xef\xbb\xbf"  # before the first word of some files, and no part of it
+
+_WORD = re.compile("[^ \t\r\n\0]+")
+_WORD_BYTES = re.compile(rb"[^ \t\r\n\0]+")
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # half a character that stands for no byte
 
 _U = np.uint64
 _MIX = _U(0xD6E8FEB86659FD93)
 _1, _2, _8, _32, _64 = _U(1), _U(2), _U(8), _U(32), _U(64)
 _LOW, _LONG = _U(0xFFFFFFFF), _U(1 << 63)
+
+
+def encoded(text: str) -> bytes:
+    r"""A text as bytes: bytes that were no UTF-8 as they were, half a character as U+FFFD.
+
+    >>> encoded("a\udcff \ud800")
+    b'a\xff \xef\xbf\xbd'
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return _LONE.sub("\ufffd", text).encode("utf-8", "surrogateescape")
+
+
+def split_words(text: str) -> list[str]:
+    r"""The words of a text, between the blanks of this tokenizer alone.
+
+    >>> split_words("New\u00a0York\tis")
+    ['New\xa0York', 'is']
+    """
+    return _WORD.findall(text)
+
+
+def split_bytes(text: bytes) -> list[bytes]:
+    """As `split_words`, of bytes."""
+    return _WORD_BYTES.findall(text)
 
 
 @inner
@@ -254,7 +286,7 @@ class Words:
     @classmethod
     def of(cls, words: Iterable[str | bytes]) -> Words:
         """A vocabulary of these words, after the special ones; words given twice count once."""
-        given = (w.encode("utf-8", "surrogateescape") if isinstance(w, str) else w for w in words)
+        given = (encoded(w) if isinstance(w, str) else w for w in words)
         distinct = dict.fromkeys([*(s.encode() for s in SPECIALS), *given])
         for word in distinct:
             if not word or any(blank in word for blank in (b" ", b"\n", b"\t", b"\r", b"\0")):
@@ -284,7 +316,7 @@ class Words:
 
     def number(self, word: str) -> int:
         """The number of a word; that of `<unk>` if it is not known."""
-        found = self.numbers(word.encode("utf-8", "surrogateescape"))
+        found = self.numbers(encoded(word))
         return int(found[0]) if len(found) else UNK
 
     def __contains__(self, word: object) -> bool:

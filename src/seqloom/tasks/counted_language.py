@@ -22,7 +22,7 @@ from seqloom.ngram.estimation import estimate
 from seqloom.ngram.model import NgramModel
 from seqloom.ngram.store_file import is_store
 from seqloom.ngram.stores import write_store
-from seqloom.ngram.words import EOS, UNK
+from seqloom.ngram.words import EOS, UNK, encoded
 from seqloom.ngram.workspace import Workspace, parse_size
 from seqloom.tasks.corpus import working_folder
 from seqloom.tasks.directory import (
@@ -152,7 +152,7 @@ class CountedLanguage:
         whole = np.empty(0)
         if last > first:
             lines = "".join(f"{line}\n" for line in self._spelling.lines(ids[first:last]))
-            found = self.model.score_lines(lines.encode("utf-8", "surrogateescape"), by_word=True)
+            found = self.model.score_lines(encoded(lines), by_word=True)
             whole, reading = found.values[found.orders > 0], None
         rest, reading = self._slowly(ids[max(first, last) :], reading)
         return np.concatenate([begun, whole, rest]), reading
