@@ -226,3 +226,36 @@ def test_a_line_without_end_is_refused(model, tmp_path, monkeypatch):
 def test_a_filter_needs_a_bound(model):
     with pytest.raises(ConfigError, match="got none"):
         filter_lines(model, [])
+
+
+def test_broken_text_of_the_web_is_scored_or_named(store, model, tmp_path):
+    path = tmp_path / "web.jsonl"
+    path.write_text('{"text": "to be \\ud800"}\n{"text": "to be \\ufffd"}\n')
+    rows = done("-m", store, path, "--above", 1, "--field", "text", "--json").stdout.splitlines()
+    first, second = (json.loads(row)["perplexity"] for row in rows)
+    assert first == second == pytest.approx(perplexity(model, "to be \ufffd"))
+    path.write_text("[" * 200_000 + "\n")
+    with pytest.raises(DataError, match=r"web.jsonl:1: with --field a line must be a JSON object"):
+        done("-m", store, path, "--above", 1, "--field", "text")
+
+
+def test_what_a_model_finds_impossible_has_no_perplexity_in_json(tmp_path):
+    path, text = tmp_path / "ml.store", tmp_path / "text.txt"
+    ngrams = estimate(["a b", "b a"], order=2, smoothing="maximum-likelihood", say=lambda _: None)
+    write_store(ngrams, path, "hashed", Workspace())
+    text.write_text("a b\na a\n")
+    rows = [
+        json.loads(row)
+        for row in done("-m", path, text, "--above", 1, "--json").stdout.splitlines()
+    ]
+    assert [row["perplexity"] for row in rows] == [pytest.approx(2.0), None]  # 1/2 each
+    assert done("-m", path, text, "--below", 1e308).stdout == "a b\n"
+
+
+def test_a_mark_before_the_first_line_is_kept_and_not_scored(store, model, tmp_path):
+    path = tmp_path / "marked.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + LINES[0].encode() + b"\n")
+    (row,) = done("-m", store, path, "--above", 1, "--json").stdout.splitlines()
+    assert json.loads(row)["perplexity"] == pytest.approx(perplexity(model, LINES[0]))
+    kept = run("-m", store, path, "--above", 1)
+    assert kept.stdout == path.read_bytes()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from seqloom.cli.output import JsonOption, note
+from seqloom.cli.output import JsonOption, json_text, note
 
 SHIPPED = "english-reader"
 DRAWN = 150  # words of a passage in the picture
@@ -72,7 +71,7 @@ def run(
     for each, answers in zip(asked, found, strict=True):
         if as_json:
             rows = [{**asdict(one), "passage": passage[one.passage]} for one in answers]
-            typer.echo(json.dumps({"question": each, "answers": rows}, ensure_ascii=False))
+            typer.echo(json_text({"question": each, "answers": rows}))
         elif top == 1 or not answers[0].text:
             typer.echo(_in_a_line(answers[0].text))
         else:

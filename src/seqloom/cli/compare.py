@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqloom.cli.output import JsonOption, note, print_rows
+from seqloom.cli.output import JsonOption, json_text, note, print_rows
 
 if TYPE_CHECKING:
     from seqloom.tasks.league import Standing
@@ -76,7 +75,7 @@ def run(
     if out is not None:
         _write(out, standings, curves, named, data)
     if as_json:
-        typer.echo(json.dumps(named, ensure_ascii=False, indent=1))
+        typer.echo(json_text(named, indent=1))
         return
     print_rows([_row(row) for row in standings], as_json=False, title=f"on {data}")
     if curves:
@@ -165,7 +164,7 @@ def _write(
     from seqloom.figures.league import context_curves, interval_table
 
     out.mkdir(parents=True, exist_ok=True)
-    (out / "league.json").write_text(json.dumps(named, ensure_ascii=False, indent=1), "utf-8")
+    (out / "league.json").write_text(json_text(named, indent=1), "utf-8")
     best = standings[0].word_perplexity
     drawn = [row for row in standings if row.word_perplexity < math.inf]
     figure = interval_table(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from seqloom.cli.ngram_options import load_model, output_errors
-from seqloom.cli.output import note
+from seqloom.cli.output import json_text, note
 from seqloom.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from seqloom.cli.ngram_text import ReadLine
     from seqloom.ngram.filtering import Kept
 
 EXAMPLES = (
@@ -52,22 +52,26 @@ def run(
     """Pass on the lines whose perplexity lies within bounds, unchanged and in order.
 
     The perplexity is that of the line's words and its end. Lines without a word have none and are
-    dropped. How many were kept is said on standard error.
+    dropped. How many were kept is said on standard error. The directory of a language model
+    reads lines as the model does: its words, its direction.
     """
     if model == text == "-":
         raise ConfigError("the model and the lines cannot both come from standard input")
     if below is None and above is None:
         raise ConfigError("a filter must have a bound, got none; give --below or --above")
+    from seqloom.cli.ngram_text import check_cut, line_reader
     from seqloom.ngram.filtering import filter_lines
     from seqloom.ngram.lines import line_blocks
 
+    if tokenize != "none":
+        check_cut(model)
     done = filter_lines(
         load_model(model),
         line_blocks(text),
         below=below,
         above=above,
         invert=invert,
-        text_of=_reader(field, tokenize),
+        text_of=_reader(field, tokenize, line_reader(model)),
         name="standard input" if text == "-" else text,
     )
     kept = lines = 0
@@ -85,30 +89,31 @@ def _as_json(block: Kept) -> bytes:
         block.numbers.tolist(), block.perplexities.tolist(), block.data.split(b"\n"), strict=False
     )
     return b"".join(
-        json.dumps(
-            {"line": number, "perplexity": value, "text": line.decode("utf-8", "replace")},
-            ensure_ascii=False,
+        json_text(
+            {"line": number, "perplexity": value, "text": line.decode("utf-8", "replace")}
         ).encode()
         + b"\n"
         for number, value, line in rows
     )
 
 
-def _reader(field: str | None, tokenize: str) -> Callable[[bytes], bytes] | None:
+def _reader(field: str | None, tokenize: str, read: ReadLine | None) -> ReadLine | None:
     """What is scored of a line: a field of a record, its text cut into words."""
     if field is None and tokenize == "none":
-        return None
+        return read
     words_of = None
     if tokenize != "none":
         from seqloom.text import WordTokenizer
 
         words_of = WordTokenizer("zh" if tokenize == "zh" else "en").words
 
+    from seqloom.ngram.words import encoded
+
     def text_of(line: bytes) -> bytes:
         text = _field(line, field) if field is not None else line.decode("utf-8", "surrogateescape")
         if words_of is not None:
             text = " ".join(words_of(text))
-        return text.encode("utf-8", "surrogateescape")
+        return encoded(text) if read is None else read(encoded(text))
 
     return text_of
 
@@ -116,7 +121,7 @@ def _reader(field: str | None, tokenize: str) -> Callable[[bytes], bytes] | None
 def _field(line: bytes, name: str) -> str:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"with --field a line must be a JSON object ({error})") from None
     if not isinstance(record, dict):
         raise DataError(f"with --field a line must be a JSON object, got a {type(record).__name__}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from seqloom.cli.ngram_options import (
     workspace,
     write_outputs,
 )
-from seqloom.cli.output import JsonOption, note, print_rows
+from seqloom.cli.output import JsonOption, json_text, note, print_rows
 
 if TYPE_CHECKING:
     from seqloom.ngram.methods import Smoothing
@@ -264,12 +263,14 @@ def mix(
     if (weights is None) == (held_out is None):
         raise ConfigError("the weights must be given or found; use --weights or --held-out")
     given = None if weights is None else numbers(weights, "--weights")
+    from seqloom.cli.ngram_text import check_read_alike, sentences
     from seqloom.ngram.mixing import mix as run
     from seqloom.ngram.unpack import read_ngrams
 
+    check_read_alike(models)
     place = workspace(memory, temporary)
     parts = [read_ngrams(find_model(model), place) for model in models]
-    mixed, used = run(parts, given, held_out=held_out, place=place)
+    mixed, used = run(parts, given, held_out=sentences(held_out, models), place=place)
     for model, weight in zip(models, used, strict=True):
         note(f"weight {weight:.6f}: {model}")
     write_outputs(mixed, store, kind, arpa, place)
@@ -315,7 +316,7 @@ def stats(model: ModelFile, as_json: JsonOption = False) -> None:
     """Show what a model holds: its order, its n-grams, how it was made, the room it takes."""
     facts, sizes = _facts(find_model(model))
     if as_json:
-        typer.echo(json.dumps(facts | {"ngrams": sizes}, ensure_ascii=False, indent=1))
+        typer.echo(json_text(facts | {"ngrams": sizes}, indent=1))
         return
     rows = [{"what": key, "value": _shown(value)} for key, value in facts.items()]
     rows[1:1] = [{"what": f"{n}-grams", "value": f"{size:,}"} for n, size in enumerate(sizes, 1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seqloom.cli.ngram_options import ModelFile, load_model, output_errors
+from seqloom.cli.output import json_text
 from seqloom.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,20 +60,24 @@ def run(
     A word is WORD=NUMBER LENGTH LOG10: its number in the vocabulary (0 if unknown), the length
     of the n-gram that was found, and the logarithm of its probability. A line ends with the sum
     and how many of its words are unknown; at the end stand the perplexities of the whole text.
+    The directory of a language model reads lines as the model does: its words, its direction.
     """
     if model == text == "-":
         raise ConfigError("the model and the text cannot both come from standard input")
+    from seqloom.cli.ngram_text import line_reader, read_lines
     from seqloom.ngram.lines import line_blocks
     from seqloom.ngram.model import Perplexity
+    from seqloom.ngram.words import BOM
 
     shown = set(parts or Part)
-    asked = load_model(model)
+    asked, read = load_model(model), line_reader(model)
     lines_of = json_lines if as_json else plain_lines
     total = Perplexity(0.0, 0, 0, 0, 0.0)
     with output_errors():
         out = sys.stdout.buffer
-        for block in line_blocks(text):
-            ended = block if block.endswith(b"\n") else block + b"\n"
+        for number, given in enumerate(line_blocks(text)):
+            block = given if number else given.removeprefix(BOM)
+            ended = read_lines(block if block.endswith(b"\n") else block + b"\n", read)
             scores = asked.score_lines(ended, by_word=Part.WORD in shown)
             total = _added(total, scores)
             if shown & {Part.WORD, Part.SENTENCE}:
@@ -113,13 +117,13 @@ def json_lines(block: bytes, scores: LineScores, *, words: bool, sums: bool) -> 
     spelled = _words(block, scores) if words else None
     totals, unknown = (scores.totals / _LN10).tolist(), scores.unknown.tolist()
     for total, oov in zip(totals, unknown, strict=True):
-        row: dict[str, Any] = {"log10": _finite(total), "oov": oov} if sums else {}
+        row: dict[str, Any] = {"log10": total, "oov": oov} if sums else {}
         if spelled:
             row["words"] = [
-                {"word": w.decode("utf-8", "replace"), "id": i, "order": o, "log10": _finite(v)}
+                {"word": w.decode("utf-8", "replace"), "id": i, "order": o, "log10": v}
                 for w, i, o, v in next(spelled)
             ]
-        yield json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        yield json_text(row).encode() + b"\n"
 
 
 def _words(block: bytes, scores: LineScores) -> Iterator[list[tuple[bytes, int, int, float]]]:
@@ -132,11 +136,6 @@ def _words(block: bytes, scores: LineScores) -> Iterator[list[tuple[bytes, int, 
         words.append(b"</s>")
         start, at = at + 1, at + 1 + len(words)
         yield list(zip(words, ids[start:at], orders[start:at], values[start:at], strict=True))
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity; the logarithm of 0 is null."""
-    return value if math.isfinite(value) else None
 
 
 def _summary(total: Perplexity) -> str:
@@ -152,10 +151,10 @@ def _summary(total: Perplexity) -> str:
 
 def _json_summary(total: Perplexity) -> str:
     row = {
-        "perplexity": _finite(total.perplexity),
-        "perplexity_excluding_oovs": _finite(total.known_perplexity),
+        "perplexity": total.perplexity,
+        "perplexity_excluding_oovs": total.known_perplexity,
         "oovs": total.unknown,
         "tokens": total.words,
         "lines": total.lines,
     }
-    return json.dumps(row) + "\n"
+    return json_text(row) + "\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +12,25 @@ import typer
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """A value as JSON, which has no infinity and no NaN: they are null."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
 def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool, title: str = "") -> None:
     """Print rows of named values to standard output."""
     if as_json:
-        typer.echo(json.dumps(list(rows), ensure_ascii=False, indent=1))
+        typer.echo(json_text(list(rows), indent=1))
         return
     if not rows:
         return

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from seqloom.cli.output import JsonOption, note
+from seqloom.cli.output import JsonOption, json_text, note
 
 Model = Annotated[str, typer.Argument(help="A model directory of architecture pcfg.")]
 Input = Annotated[str, typer.Argument(help="A file with one sentence a line; - for stdin.")]
@@ -35,7 +34,7 @@ def run(
         found = parse_text(parser, line)
         if as_json:
             row = {"tree": bracketed(found.tree), "log_prob": found.log_prob, "text": line}
-            typer.echo(json.dumps({**row, "flat": found.is_flat}, ensure_ascii=False))
+            typer.echo(json_text({**row, "flat": found.is_flat}))
         else:
             typer.echo(bracketed(found.tree))
         if draw is not None:

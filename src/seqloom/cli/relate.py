@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from seqloom.cli.output import JsonOption
+from seqloom.cli.output import JsonOption, json_text
 
 Model = Annotated[str, typer.Argument(help="A model directory of task relate.")]
 Input = Annotated[
@@ -67,7 +66,7 @@ def _print(found: Any, *, as_json: bool) -> None:
     if as_json:
         if why is not None:
             row["words"] = [*zip(why.words, why.weights, strict=True)]
-        typer.echo(json.dumps(row, ensure_ascii=False))
+        typer.echo(json_text(row))
         return
     typer.echo(f"{found.label}\t{found.probability:.4f}\t{found.first}\t{found.second}")
     if why is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.output import JsonOption, note, print_rows
+from seqloom.cli.output import JsonOption, json_text, note, print_rows
 
 if TYPE_CHECKING:
     from seqloom import Summarizer
@@ -98,9 +97,7 @@ def run(
         threshold=threshold, diversity=diversity, query=query, **search,
     )  # fmt: skip
     if isinstance(summary, Written):
-        typer.echo(
-            json.dumps(summary.as_row(), ensure_ascii=False, indent=1) if as_json else summary.text
-        )
+        typer.echo(json_text(summary.as_row(), indent=1) if as_json else summary.text)
         if summary.cut:
             note("the text was longer than the model reads, and cut")
     elif as_json:
@@ -109,9 +106,7 @@ def run(
             start, end = pages[sentence.document].span(sentence.start, sentence.end)
             file = names[sentence.document]
             rows.append({**sentence.as_row(), "start": start, "end": end, "file": file})
-        typer.echo(
-            json.dumps({"sentences": rows, "of": summary.total}, ensure_ascii=False, indent=1)
-        )
+        typer.echo(json_text({"sentences": rows, "of": summary.total}, indent=1))
     elif highlight:
         # On a terminal in reverse video, else between double brackets.
         marks = ("\x1b[7m", "\x1b[0m") if typer.get_text_stream("stdout").isatty() else ("[[", "]]")

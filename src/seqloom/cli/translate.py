@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from seqloom.cli.output import JsonOption, note
+from seqloom.cli.output import JsonOption, json_text, note
 
 EXAMPLES = (
     "Examples: seqloom translate MODEL input.txt; echo 'A dog runs.' | seqloom translate MODEL "
@@ -72,7 +71,7 @@ def run(
             typer.echo('{"source": "", "text": ""}' if as_json else "")
         elif as_json:
             row = {"source": line, **next(written).as_row()}
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            typer.echo(json_text(row))
         else:
             typer.echo(next(written).text)
     cut = sum(each.cut for each in found)

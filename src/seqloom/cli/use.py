@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
 
-from seqloom.cli.output import JsonOption, note, print_rows
+from seqloom.cli.output import JsonOption, json_text, note, print_rows
 
 Model = Annotated[str, typer.Argument(help="A model directory, or the name of a shipped model.")]
 Input = Annotated[str, typer.Argument(help="A file with one input a line; - for stdin.")]
@@ -181,7 +180,7 @@ def inspect(model: Model, as_json: JsonOption = False) -> None:
         facts = {"task": header.task, "architecture": header.architecture}
         tables = {"config": header.config, "settings": header.settings, "metrics": header.metrics}
         everything = {**facts, **tables, "provenance": header.provenance, "weights": weights}
-        typer.echo(json.dumps(everything, ensure_ascii=False, indent=1))
+        typer.echo(json_text(everything, indent=1))
         return
     for title, table in (
         (f"{header.task}: {header.architecture}", header.config),
@@ -228,7 +227,7 @@ def _print_each(rows: Any, *, as_json: bool) -> None:
     header = False
     for row in rows:
         if as_json:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            typer.echo(json_text(row))
             continue
         if not header:
             typer.echo("\t".join(row))

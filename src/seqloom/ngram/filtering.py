@@ -13,6 +13,7 @@ from seqloom.compiled import compiled, in_threads
 from seqloom.errors import ConfigError, DataError
 from seqloom.ngram.batch import stretches
 from seqloom.ngram.model import NgramModel
+from seqloom.ngram.words import BOM
 
 TextOf = Callable[[bytes], bytes]
 
@@ -69,9 +70,11 @@ def filter_lines(
     def one(job: tuple[int, bytes]) -> Kept:
         first, lines = job
         ended = lines if lines.endswith(b"\n") else lines + b"\n"
-        scores = model.score_lines(_texts(ended, text_of, first, name) if text_of else ended)
-        perplexities = np.exp(np.minimum(-scores.totals / scores.counts, 700.0))
-        inside = (perplexities > low) & (perplexities < high)
+        said = ended.removeprefix(BOM) if first == 1 else ended
+        scores = model.score_lines(_texts(said, text_of, first, name) if text_of else said)
+        with np.errstate(over="ignore"):  # what a model finds impossible
+            perplexities = np.exp(-scores.totals / scores.counts)
+        inside = (perplexities > low) & (np.isinf(high) | (perplexities < high))
         kept = (inside != invert) & (scores.counts > 1)
         raw = np.frombuffer(ended, np.uint8)
         out = np.empty(len(raw), np.uint8)
