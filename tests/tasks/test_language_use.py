@@ -387,6 +387,77 @@ def test_filling_with_characters_and_few_candidates():
     assert sum(each.probability for each in found) == pytest.approx(1)
 
 
+@pytest.fixture(scope="module")
+def pieces_data(tmp_path_factory):
+    pieces = SubwordTokenizer.train(TEXTS, vocab_size=300, specials=Specials().names())
+    config = PrepareConfig(text=TextConfig(unit="subword"))
+    place = tmp_path_factory.mktemp("pieces") / "data"
+    return prepare((Text(t) for t in TEXTS), place, config, subword=pieces)
+
+
+@pytest.mark.parametrize("arch", ["ngram", "lstm"])
+@pytest.mark.parametrize("both", [False, True])
+def test_pieces_that_fill_make_the_sentence_that_is_scored(arch, both, pieces_data):
+    model = small(arch).fit(pieces_data)
+    right = small(arch, reverse=True).fit(pieces_data) if both else None
+    for left, rest in (("the ", " sat on the mat"), ("", " dog ran"), ("the c", " sat on the mat")):
+        found = model.fill(f"{left}___{rest}", k=5, candidates=500, right=right)
+        words = [each.word for each in found]
+        assert all(word == word.strip() and word.isascii() for word in words)
+        assert [each.text for each in found] == [f"{left}{word}{rest}" for word in words]
+        scores = np.array([model.score(each.text).total for each in found])
+        if right is not None:
+            scores = (scores + [right.score(each.text).total for each in found]) / 2
+        chances = np.array([each.probability for each in found])
+        np.testing.assert_allclose(np.log(chances / chances[0]), scores - scores[0], atol=1e-4)
+        assert (np.diff(scores) <= 1e-4).all()
+    if arch == "ngram":
+        assert model.fill("the ___ sat on the mat", k=1, right=right)[0].word == "cat"
+
+
+def test_a_masked_model_fills_with_pieces_that_stay_whole(pieces_data):
+    model = small("transformer", objective="masked").fit(pieces_data)
+    for each in model.fill("the ___ sat on the mat", k=5):
+        assert each.text == f"the {each.word} sat on the mat"
+        ids = model.reader.encode(each.text).tolist()
+        left = model.reader.encode("the").tolist()
+        rest = model.reader.encode(" sat on the mat").tolist()
+        assert ids == [*left, *ids[len(left) : len(left) + 1], *rest]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_words": 2.5}, "max_words must be a whole number of at least 1, got 2.5"),
+        ({"top_k": "3"}, "top_k must be a whole number of at least 0, got '3'"),
+        ({"seed": 0.5}, "seed must be a whole number, got 0.5"),
+        ({"seed": "one"}, "seed must be a whole number, got 'one'"),
+        ({"beam": "2"}, "beam must be a whole number of at least 1, got '2'"),
+        ({"temperature": "hot"}, "temperature must be a number not below 0, got 'hot'"),
+        ({"temperature": math.nan}, "temperature must be a number not below 0, got nan"),
+        ({"beam": 2, "length_penalty": 1e6}, "a finite number, got 1e\\+06"),
+    ],
+)
+def test_settings_of_writing_that_are_no_numbers_are_refused(settings, message, models):
+    with pytest.raises(ConfigError, match=message):
+        models["ngram"].generate("the", **settings)
+
+
+def test_other_settings_that_are_no_numbers_are_refused(models):
+    model = models["lstm"]
+    for k in ("3", 2.5, True):
+        with pytest.raises(ConfigError, match="k must be a whole number of at least 1"):
+            model.next("the", k)
+        with pytest.raises(ConfigError, match="k must be a whole number of at least 1"):
+            model.fill("the ___", k=k)
+    with pytest.raises(ConfigError, match="size must be a whole number of at least 1, got '9'"):
+        seqloom.with_cache(model, size="9", theta=0.1, share=0.1)
+    with pytest.raises(ConfigError, match="weight 2 must be a number not below 0, got 'x'"):
+        seqloom.mix([model, model], weights=[0.5, "x"])
+    with pytest.raises(ConfigError, match="weights must be a list of numbers, one a model, got 1"):
+        seqloom.mix([model], weights=1)
+
+
 def test_bad_ways_to_fill(models):
     model = models["ngram"]
     turned = small("ngram", reverse=True, **SPACE).fit(TEXTS)
@@ -394,9 +465,9 @@ def test_bad_ways_to_fill(models):
         model.fill("the cat")
     with pytest.raises(DataError, match="got 2 in"):
         model.fill("___ the ___")
-    with pytest.raises(ConfigError, match="got 0, 200"):
+    with pytest.raises(ConfigError, match="k must be a whole number of at least 1, got 0"):
         model.fill("a ___", k=0)
-    with pytest.raises(ConfigError, match="candidates at least k, got 5, 3"):
+    with pytest.raises(ConfigError, match="candidates must be a whole number of at least 5, got 3"):
         model.fill("a ___", k=5, candidates=3)
     with pytest.raises(ConfigError, match="must read from left to right, got one with reverse"):
         turned.fill("a ___")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ class Hypothesis:
     ended: bool
 
 
+HIGHEST_NORM = 700.0  # logarithm of what log-probabilities are divided by at most
 CANDIDATES = 1 << 25  # continuations of all texts of a search in one step
 
 
@@ -127,6 +129,11 @@ def beam_search(
         raise ConfigError(f"n_best must lie between 1 and beam={beam}, got {n_best}")
     if not 0 <= length_penalty < np.inf:
         raise ConfigError(f"length_penalty must not be negative or infinite, got {length_penalty}")
+    if length_penalty * math.log((5 + limits.max_length) / 6) > HIGHEST_NORM:
+        raise ConfigError(
+            f"length_penalty must leave the norm of {limits.max_length} words a finite number, got "
+            f"{length_penalty:g}; 0 to 1 is usual"
+        )
     forced = check_rows("prefixes", prefixes, len(first))
     before = check_rows("history", history, len(first))
     limits.check_prefixes(forced)

@@ -17,13 +17,17 @@ $$\log p(w \mid L) \quad\text{or}\quad
 \log p(w \mid L) + \log \overleftarrow{p}(w \mid R) - \log p(w)$$
 
 where $p(w)$ is the word's share of the training text.
+
+Of a model of subword pieces the words tried are single pieces, with the blank before them if the
+text has one there. The sentence a word makes is cut into pieces anew, so $P(L\, w\, R)$ is what
+`score` says of it; a masked model tries pieces that stay whole then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +36,7 @@ from seqloom.errors import ConfigError, DataError
 from seqloom.tasks.generation import next_log_probs
 from seqloom.tasks.language_engine import FillsBlanks, Floats, Ids
 from seqloom.tasks.parts import check_alike
+from seqloom.tasks.setting_checks import check_count
 
 if TYPE_CHECKING:
     from seqloom.tasks.language_model import LanguageModel
@@ -62,35 +67,97 @@ def fill(
         DataError: If there is not one blank.
         ConfigError: If the models do not go together.
     """
-    if k < 1 or candidates < k:
-        raise ConfigError(f"k must be at least 1 and candidates at least k, got {k}, {candidates}")
+    check_count("k", k)
+    check_count("candidates", candidates, k)
     _check_models(model, right)
     sides = BLANK.split(text)
     if len(sides) != 2:
         raise DataError(
             f"a text to fill must hold one blank, written ___, got {len(sides) - 1} in {text!r}"
         )
+    try_words = _try_words if model.pipeline_.subword is None else _try_pieces
+    tried = try_words(model, right, sides, candidates)
+    if not len(tried.scores) or tried.scores.max() == -np.inf:
+        return []
+    chances = np.exp(tried.scores - tried.scores.max())
+    chances /= chances.sum()
+    best = np.argsort(-chances, kind="stable")[:k]
+    return [
+        Filling(tried.words[place], float(chances[place]), tried.text(place))
+        for place in best.tolist()
+        if chances[place] > 0
+    ]
+
+
+class _Tried(NamedTuple):
+    """The words that were tried, s(w) of each, and what makes the whole text of one's number."""
+
+    words: Sequence[str]
+    scores: Floats
+    text: Callable[[int], str]
+
+
+def _try_words(
+    model: LanguageModel, right: LanguageModel | None, sides: Sequence[str], count: int
+) -> _Tried:
+    """Try whole words of the vocabulary."""
     words = [model.pipeline_.words(side) for side in sides]
     left, rest = (model.vocabulary_.encode(side) for side in words)
     if isinstance(model.engine_, FillsBlanks):
-        scores = np.asarray(model.engine_.fill_log_probs(left, rest), np.float64)
         tried = _plain(model)
-        scores = scores[tried]
+        scores = np.asarray(model.engine_.fill_log_probs(left, rest), np.float64)[tried]
     else:
-        tried = _candidates(model, right, left, rest, candidates)
+        tried = _candidates(model, right, left, rest, count)
         scores = sentence_scores(model, right, left, rest, tried)
-    if not len(tried) or scores.max() == -np.inf:
-        return []
-    chances = np.exp(scores - scores.max())
-    chances /= chances.sum()
-    best = np.argsort(-chances, kind="stable")[:k]
-    found = []
-    for place in best.tolist():
-        if chances[place] > 0:
-            word = model.vocabulary_.decode([tried[place]])[0]
-            whole = model.pipeline_.detokenize([*words[0], word, *words[1]])
-            found.append(Filling(word, float(chances[place]), whole))
-    return found
+    names = model.vocabulary_.decode(tried)
+
+    def text(place: int) -> str:
+        return model.pipeline_.detokenize([*words[0], names[place], *words[1]])
+
+    return _Tried(names, scores, text)
+
+
+def _try_pieces(
+    model: LanguageModel, right: LanguageModel | None, sides: Sequence[str], count: int
+) -> _Tried:
+    """Try subword pieces that are words."""
+    before, after = sides
+    left, rest = model.reader.encode(before.rstrip()), model.reader.encode(after)
+    sees_both = isinstance(model.engine_, FillsBlanks)
+    if isinstance(model.engine_, FillsBlanks):
+        promise = np.asarray(model.engine_.fill_log_probs(left, rest), np.float64)
+    else:
+        promise = _beside(model, right, left, rest)
+    tried: dict[str, int] = {}
+    whole = []
+    for piece, word in _piece_words(model, promise, follows_blank=before[-1:].isspace()):
+        ids = model.reader.encode(before + word + after)
+        if word in tried or (sees_both and ids.tolist() != [*left, piece, *rest]):
+            continue
+        tried[word] = piece
+        whole.append(ids)
+        if len(tried) == count:
+            break
+    words = list(tried)
+    scores = promise[list(tried.values())] if sees_both else _whole_scores(model, right, whole)
+
+    def text(place: int) -> str:
+        return model.pipeline_.detokenize(model.pipeline_.words(before + words[place] + after))
+
+    return _Tried(words, scores, text)
+
+
+def _piece_words(
+    model: LanguageModel, promise: Floats, *, follows_blank: bool
+) -> Iterator[tuple[int, str]]:
+    """Pieces with the words they are, the most promising first; parts of characters are none."""
+    plain = _plain(model)
+    order = plain[np.argsort(-promise[plain], kind="stable")].tolist()
+    shown = model.pipeline_.shown(model.vocabulary_.decode(order))
+    for piece, spelled in zip(order, shown, strict=True):
+        word = spelled.strip()
+        if word and "\ufffd" not in word and (spelled[0].isspace() == follows_blank):
+            yield piece, word
 
 
 def _check_models(model: LanguageModel, right: LanguageModel | None) -> None:
@@ -154,8 +221,15 @@ def sentence_scores(
     tried: Sequence[int] | NDArray[np.int64],
 ) -> Floats:
     """s(w) of each word, from the whole sentence."""
+    return _whole_scores(model, right, [np.array([*left, word, *rest]) for word in tried])
+
+
+def _whole_scores(
+    model: LanguageModel, right: LanguageModel | None, sentences: Sequence[NDArray[Any]]
+) -> Floats:
+    """What each sentence scores."""
     end = model.reader.end
-    whole = [np.array([*left, word, *rest, end], np.int32) for word in tried]
+    whole = [np.array([*sentence, end], np.int32) for sentence in sentences]
     scores = _totals(model, whole)
     if right is not None:
         turned = [np.array([*each[-2::-1], end], np.int32) for each in whole]

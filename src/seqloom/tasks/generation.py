@@ -10,6 +10,7 @@ from seqloom.decoding import Limits, beam_search, sample
 from seqloom.decoding.steps import as_array
 from seqloom.errors import ConfigError
 from seqloom.tasks.language_engine import Floats, Ids, LanguageEngine, Reading
+from seqloom.tasks.setting_checks import check_number, check_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +28,14 @@ class Writing:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_words < 1:
-            raise ConfigError(f"max_words must be at least 1, got {self.max_words}")
+        for name, least in (("max_words", 1), ("min_words", 0), ("top_k", 0), ("no_repeat", 0)):
+            check_whole(self, name, least)
+        if self.beam is not None:
+            check_whole(self, "beam", 1)
+        for name in ("temperature", "top_p", "length_penalty"):
+            check_number(name, getattr(self, name))
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
+            raise ConfigError(f"seed must be a whole number, got {self.seed!r}")
         if not 0 <= self.min_words <= self.max_words:
             raise ConfigError(
                 f"min_words must lie between 0 and max_words={self.max_words}, got {self.min_words}"

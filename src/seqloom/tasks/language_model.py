@@ -27,6 +27,7 @@ from seqloom.tasks.language_engine import (
 from seqloom.tasks.measuring import TextReader, evaluated
 from seqloom.tasks.parts import saved_parts
 from seqloom.tasks.rescoring import Rescored, rescore
+from seqloom.tasks.setting_checks import check_count
 from seqloom.tasks.text_score import TextScore, scored
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
 from seqloom.text.pipeline import Unit
@@ -254,8 +255,8 @@ class LanguageModel(Estimator):
             k: How many words; all if not given.
         """
         self.require_fitted()
-        if k is not None and k < 1:
-            raise ConfigError(f"k must be at least 1, got {k}")
+        if k is not None:
+            check_count("k", k)
         logs = next_log_probs(self.engine_, self.reader.encode(prompt), self.reader.end)
         best = np.argsort(-logs, kind="stable")[:k]
         best = best[logs[best] > -np.inf]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -20,6 +20,7 @@ from seqloom.tasks.directory import StoredModel, provenance, read_model
 from seqloom.tasks.language_engine import FitRequest, Floats, Ids, Reading, origin
 from seqloom.tasks.measuring import measured
 from seqloom.tasks.parts import check_alike
+from seqloom.tasks.setting_checks import check_number
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -199,6 +200,16 @@ def word_log_probs(models: Sequence[LanguageModel], text: TextSource) -> Floats:
     return np.stack([model.engine_.stream(ids)[0] for model in models])
 
 
+def _checked(weights: Any) -> tuple[float, ...]:
+    """Weights as numbers; their sum is the affair of `MixConfig`."""
+    if isinstance(weights, str) or not isinstance(weights, Iterable):
+        raise ConfigError(f"weights must be a list of numbers, one a model, got {weights!r}")
+    found = tuple(weights)
+    for number, weight in enumerate(found, 1):
+        check_number(f"weight {number}", weight)
+    return tuple(map(float, found))
+
+
 def best_shares(logs: Floats) -> list[float]:
     """The weights under which a text is most probable, given (M, T) log-probabilities of its words.
 
@@ -268,7 +279,7 @@ def mix(
         mixed = engine.mixed(list(logs))
         metrics["heldout_perplexity"] = perplexity(-math.fsum(mixed), len(mixed))
     else:
-        engine = MixedLanguage(models, MixConfig(weights=tuple(map(float, weights))))
+        engine = MixedLanguage(models, MixConfig(weights=_checked(weights)))
     for model in models:
         model.engine_.stream(np.array([model.reader.end], np.int32))  # refused if no distribution
     return composed(engine, "mix", models[0], metrics=metrics, heldout=origin(heldout))

@@ -20,6 +20,7 @@ from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.language_engine import FitRequest, Floats, Ids, Reading, origin
 from seqloom.tasks.measuring import measured
 from seqloom.tasks.mixing import best_shares, composed, stored_parts
+from seqloom.tasks.setting_checks import check_number, check_whole
 from seqloom.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class CacheConfig:
     share: float
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ConfigError(f"size must be at least 1, got {self.size}")
+        check_whole(self, "size", 1)
+        for name in ("theta", "share"):
+            check_number(name, getattr(self, name))
         if not 0 <= self.theta < math.inf:
             raise ConfigError(f"theta must not be negative or infinite, got {self.theta}")
         if not 0 <= self.share < 1:
