@@ -152,6 +152,14 @@ def test_prepare_settings_and_like(tmp_path):
     ]
 
 
+def test_prepare_does_not_learn_pieces_from_what_is_read_once(tmp_path):
+    told = ("--set", "text.unit=subword", "--pieces", 300)
+    result = call_command("prepare", "-", "--out", tmp_path / "p", *told, input="a b\n")
+    assert result.returncode == 1
+    assert "learned in a first reading of the text, got - (standard input)" in result.stderr
+    assert not (tmp_path / "p").exists()
+
+
 def test_prepare_names_the_nearest_setting(tmp_path):
     text = tmp_path / "a.txt"
     text.write_text("a\n")

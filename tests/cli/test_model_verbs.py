@@ -277,3 +277,32 @@ source = "all of it"
     assert (runs / "teacher" / "seqloom.json").read_text() == teacher
     checked = call_command("check", tmp_path / "taught.toml")
     assert checked.returncode == 0 and "ok: classify softmax" in checked.stdout
+
+
+def strict(text):
+    """JSON as its standard has it: no NaN, no infinity."""
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_what_a_model_finds_impossible_is_null_in_json(tmp_path):
+    from seqloom import LanguageModel
+
+    texts = ["a b", "b a"]
+    model = LanguageModel("ngram", order=2, smoothing="maximum-likelihood").fit(texts)
+    place, path, lists = model.save(tmp_path / "model"), tmp_path / "a.txt", tmp_path / "n.tsv"
+    path.write_text("a a\na b\n")
+    lists.write_text("one\t-1.0\ta b\none\t-2.0\ta a\n")
+    never, found = map(strict, call_command("score", place, path, "--json").stdout.splitlines())
+    assert (never["log_prob"], never["perplexity"]) == (None, None)
+    assert found["perplexity"] == pytest.approx(2)
+    rows = strict(call_command("evaluate", place, path, "--json").stdout)
+    assert {row["what"]: row["value"] for row in rows}["perplexity"] is None
+    best, worst = map(strict, call_command("rescore", place, lists, "--json").stdout.splitlines())
+    assert best["text"] == "a b" and None in worst.values()
+
+
+def test_json_text_holds_no_number_that_is_none():
+    from seqloom.cli.output import json_text
+
+    value = {"a": float("nan"), "b": [float("inf"), 1.5, (float("-inf"), "中")], "c": True}
+    assert strict(json_text(value)) == {"a": None, "b": [None, 1.5, [None, "中"]], "c": True}

@@ -53,6 +53,11 @@ def run(
     if like is not None and settings:
         raise ConfigError("--like brings its own settings; leave out --set")
     config = None if like else from_dict(PrepareConfig, apply_overrides({}, settings or []))
+    if config is not None and config.text.unit == "subword" and "-" in (source, str(target)):
+        raise ConfigError(
+            "subword pieces are learned in a first reading of the text, got - (standard input), "
+            "which can be read once; save it to a file, or use --like"
+        )
     records = read_input(
         source,
         kind,
