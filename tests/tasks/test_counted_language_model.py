@@ -276,10 +276,10 @@ def test_bad_texts_are_refused_and_leave_nothing(source, message, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_words": 0}, "max_words must be at least 1, got 0"),
-        ({"temperature": -0.5}, "temperature must not be negative or infinite, got -0.5"),
+        ({"max_words": 0}, "max_words must be a whole number of at least 1, got 0"),
+        ({"temperature": -0.5}, "temperature must be a number not below 0, got -0.5"),
         ({"temperature": math.inf}, "got inf"),
-        ({"top_k": -1}, "top_k must not be negative, got -1"),
+        ({"top_k": -1}, "top_k must be a whole number of at least 0, got -1"),
     ],
 )
 def test_bad_ways_to_generate(options, message, model):

@@ -350,8 +350,8 @@ def test_what_a_cache_refuses(parts):
     with pytest.raises(ConfigError, match=r"theta=0\.1, share=None"):
         with_cache(parts[2], theta=0.1)
     for options, message in (
-        ({"size": 0}, "size must be at least 1, got 0"),
-        ({"theta": -1.0}, "theta must not be negative or infinite, got -1.0"),
+        ({"size": 0}, "size must be a whole number of at least 1, got 0"),
+        ({"theta": -1.0}, "theta must be a number not below 0, got -1.0"),
         ({"share": 1.0}, r"share must lie in \[0, 1\), got 1.0"),
     ):
         with pytest.raises(ConfigError, match=message):

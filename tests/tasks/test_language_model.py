@@ -188,9 +188,9 @@ def test_a_prompt_of_unknown_words_stays_as_it_is(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_words": 0}, "max_words must be at least 1, got 0"),
-        ({"temperature": -0.5}, "temperature must not be negative or infinite, got -0.5"),
-        ({"top_k": -1}, "top_k must not be negative, got -1"),
+        ({"max_words": 0}, "max_words must be a whole number of at least 1, got 0"),
+        ({"temperature": -0.5}, "temperature must be a number not below 0, got -0.5"),
+        ({"top_k": -1}, "top_k must be a whole number of at least 0, got -1"),
     ],
 )
 def test_bad_ways_to_generate(options, message, model):

@@ -137,7 +137,7 @@ def test_next_is_the_distribution(arch, models):
         assert model.next(prompt, k=3) == found[:3]
         scored = model.score(f"{prompt} fish").log_probs[-2]
         assert dict(found)["fish"] == pytest.approx(math.exp(scored), rel=1e-4)
-    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="k must be a whole number of at least 1, got 0"):
         model.next("the", k=0)
 
 
@@ -217,17 +217,17 @@ def test_limits_of_writing(arch, options, models):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam": 0}, "beam must be at least 1, got 0"),
+        ({"beam": 0}, "beam must be a whole number of at least 1, got 0"),
         ({"beam": -3}, "got -3"),
         ({"top_p": 0.0}, "top_p must lie above 0 and not above 1, got 0"),
         ({"top_p": 1.01}, r"got 1\.01"),
-        ({"temperature": -1.0}, r"temperature must not be negative or infinite, got -1\.0"),
+        ({"temperature": -1.0}, r"temperature must be a number not below 0, got -1\.0"),
         ({"min_words": 60}, "between 0 and max_words=50, got 60"),
         ({"length_penalty": 1.0}, r"got 1\.0 without beam; give beam"),
-        ({"beam": 2, "length_penalty": -1.0}, r"length_penalty must not be negative.*-1\.0"),
+        ({"beam": 2, "length_penalty": -1.0}, r"length_penalty must be a number not below 0.*-1\.0"),
         ({"beam": 2, "temperature": 0.5}, r"temperature is of drawing.*0\.5 with beam=2"),
         ({"beam": 2, "top_p": 0.5}, "top_p is of drawing"),
-        ({"no_repeat": -1}, "no_repeat must not be negative, got -1"),
+        ({"no_repeat": -1}, "no_repeat must be a whole number of at least 0, got -1"),
     ],
 )
 def test_bad_ways_to_write(options, message, models):

@@ -58,8 +58,6 @@ class CacheConfig:
         check_whole(self, "size", 1)
         for name in ("theta", "share"):
             check_number(name, getattr(self, name))
-        if not 0 <= self.theta < math.inf:
-            raise ConfigError(f"theta must not be negative or infinite, got {self.theta}")
         if not 0 <= self.share < 1:
             raise ConfigError(f"share must lie in [0, 1), got {self.share}")
 
