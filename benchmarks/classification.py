@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from seqloom import Classifier
 from seqloom.config import from_dict
 from seqloom.data.inputs import read_input
 from seqloom.tasks.estimator import merge
-from seqloom.tasks.recipe import Recipe, load_recipe, shipped_recipes
+from seqloom.tasks.recipe import Recipe, load_recipe, shipped_recipes, with_needed
 from seqloom.text import TextConfig, TextPipeline
 
 DATA = {"sst": "blstm", "imdb": "blstm", "chnsenticorp": "cnn", "thucnews": "cnn"}
@@ -94,6 +95,8 @@ def bag_of_words(cell: Cell) -> Result:
 def network(cell: Cell, limit: TimeLimit) -> Result:
     """Fit one model and measure it."""
     recipe = recipe_of(cell)
+    if recipe.needs():
+        recipe = with_needed(recipe, Path(cell["models"]))
     model: dict[str, Any] = dict(recipe.model)
     if recipe.arch != cell["arch"]:
         shared = ("dropout", "embedding_dropout", "word_dropout")
@@ -136,6 +139,18 @@ def measured(predict: Any, recipe: Recipe, facts: dict[str, Any]) -> Result:
 def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     """Run one cell; the test data is read here and nowhere else."""
     return bag_of_words(cell) if cell["arch"] == "tf-idf" else network(cell, limit)
+
+
+def with_models(cells: list[Cell], options: argparse.Namespace) -> list[Cell]:
+    """The cells, those of taught networks with the folder of their teachers, which are fitted."""
+    found = []
+    for cell in cells:
+        more = {}
+        if cell["arch"] != "tf-idf" and recipe_of(cell).needs():
+            with_needed(recipe_of(cell), options.out, print, device=options.device)
+            more = {"models": str(options.out)}
+        found.append({**cell, **more})
+    return found
 
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
@@ -217,7 +232,7 @@ def main() -> None:
     if options.table:
         show(read_results(options.out))
     else:
-        show(run_cells(cells_of(options), run_cell, options))
+        show(run_cells(with_models(cells_of(options), options), run_cell, options))
 
 
 if __name__ == "__main__":

@@ -35,14 +35,16 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Train a model and save it, its checkpoints and its learning curve."""
+    from seqloom.tasks.recipe import with_needed
+
     if out is None:
         raise typer.BadParameter("name the directory to make", param_hint="--out")
     plan = _plan(recipe, task, arch, train, valid, settings, fields)
-    plan = _with_models(plan, out.parent)
+    plan = with_needed(plan, out.parent, note)
     model = plan.estimator()
     if not resume:
         _compare(plan)
-    _fit(model, plan, out, resume=resume)
+    plan.fit(model, out, resume=resume)
     if os.environ.get("RANK", "0") != "0":
         return  # of several processes, the first one speaks
     rows = [{"what": k, "value": v} for k, v in model.metrics_.items()]
@@ -60,9 +62,12 @@ def check(
     fields: Fields = None,
 ) -> None:
     """Build everything a run needs and make one update, to see that it would go."""
-    plan = _with_models(_plan(recipe, task, arch, train, valid, settings, fields), max_steps=1)
+    from seqloom.tasks.recipe import with_needed
+
+    plan = _plan(recipe, task, arch, train, valid, settings, fields)
+    plan = with_needed(plan, None, note, max_steps=1)
     model = plan.estimator(max_steps=1)
-    _fit(model, plan, None, resume=False)
+    plan.fit(model)
     numbers = sum(math.prod(shape) for shape in model.shapes().values())
     typer.echo(f"ok: {plan.task} {plan.arch}, {numbers:,} parameters")
 
@@ -78,13 +83,13 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe and print what was reached beside what was to be reached."""
-    from seqloom.tasks.recipe import load_recipe, shipped_recipes
+    from seqloom.tasks.recipe import load_recipe, shipped_recipes, with_needed
 
     if recipe is None:
         rows = [{"recipe": n, "title": load_recipe(n).title} for n in shipped_recipes()]
         print_rows(rows, as_json=as_json)
         return
-    plan = _with_models(load_recipe(recipe, settings), out)
+    plan = with_needed(load_recipe(recipe, settings), out, note)
     results: list[dict[str, Any]] = []
     if not resume:
         _compare(plan)
@@ -92,7 +97,7 @@ def reproduce(
     for seed in range(first, first + seeds):
         model = plan.estimator(seed=seed)
         place = None if out is None else out / f"{Path(recipe).stem}-{seed}"
-        _fit(model, plan, place, resume=resume)
+        plan.fit(model, place, resume=resume)
         row: dict[str, Any] = {"recipe": Path(recipe).stem, "seed": seed, **model.metrics_}
         if plan.data.test is not None:
             _use_card(model)
@@ -145,33 +150,6 @@ def _plan(
     return read_recipe({"task": task, "arch": arch, "data": data}, settings)
 
 
-def _with_models(plan: Any, folder: Path | None = None, **training: Any) -> Any:
-    """Return a recipe with the models of others that it learns from; missing ones are fitted.
-
-    Args:
-        plan: The recipe.
-        folder: Where they lie, each under the name of its recipe; by default they are not kept.
-        training: Settings of the loop in place of theirs.
-    """
-    from seqloom.tasks.directory import HEADER, TRAINING
-    from seqloom.tasks.loading import load
-    from seqloom.tasks.recipe import load_recipe
-    from seqloom.training.loop import LAST
-
-    models = {}
-    for name in plan.needs():
-        place = None if folder is None else folder / Path(name).stem
-        if place is not None and (place / HEADER).exists():
-            models[name] = load(place)
-            continue
-        note(f"recipe {name} first, whose model this one learns from")
-        needed = _with_models(load_recipe(name), folder, **training)
-        models[name] = needed.estimator(**training)
-        begun = place is not None and (place / TRAINING / LAST).exists()
-        _fit(models[name], needed, place, resume=begun)
-    return plan.with_models(models)
-
-
 def _compare(plan: Any) -> None:
     """Say how much of the test sets that a model will be judged on its training text has."""
     if not plan.data.judged_on or os.environ.get("RANK", "0") != "0":
@@ -191,12 +169,3 @@ def _compare(plan: Any) -> None:
             note(f"{source}: the training text has {runs} and {whole}")
     except DataError as missing:
         note(f"not compared with the test sets it will be judged on: {missing}")
-
-
-def _fit(model: Any, plan: Any, out: Path | None, *, resume: bool) -> None:
-    train = plan.data.open(plan.task, plan.data.train)
-    valid: Any = None
-    if plan.data.valid is not None:
-        opened = plan.data.open(plan.task, plan.data.valid)
-        valid = opened if len(opened) > 1 else opened[0]
-    model.fit(*train, valid=valid, out=out, resume=resume)

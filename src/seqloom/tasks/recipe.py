@@ -18,8 +18,9 @@ from seqloom.data.series import read_series
 from seqloom.data.vector_sequences import open_labeled_sequences
 from seqloom.errors import ConfigError, one_of
 from seqloom.tasks.corpus import TextSources
+from seqloom.tasks.directory import HEADER, TRAINING
 from seqloom.tasks.estimator import merge
-from seqloom.tasks.loading import task_class
+from seqloom.tasks.loading import load, task_class
 from seqloom.tasks.relation_text import open_relations
 
 
@@ -117,6 +118,15 @@ class Recipe:
             self.arch, **self.settings, training=merge(self.training, training), **self.model
         )
 
+    def fit(self, model: Any, out: Path | None = None, *, resume: bool = False) -> None:
+        """Fit an estimator to the data of the recipe; see its own `fit`."""
+        valid: Any = None
+        if self.data.valid is not None:
+            opened = self.data.open(self.task, self.data.valid)
+            valid = opened if len(opened) > 1 else opened[0]
+        train = self.data.open(self.task, self.data.train)
+        model.fit(*train, valid=valid, out=out, resume=resume)
+
     def needs(self) -> list[str]:
         """Return the recipes whose models it learns from: settings that are "recipe:NAME"."""
         found = []
@@ -142,6 +152,33 @@ class Recipe:
             return value
 
         return replace(self, settings=_everywhere(self.settings, put))
+
+
+def with_needed(
+    plan: Recipe,
+    folder: Path | None = None,
+    say: Callable[[str], object] = lambda _: None,
+    **training: Any,
+) -> Recipe:
+    """Return a recipe with the models of others that it learns from; missing ones are fitted.
+
+    Args:
+        plan: The recipe.
+        folder: Where they lie, each under the name of its recipe; by default they are not kept.
+        say: Told which is fitted.
+        training: Settings of the loop in place of theirs.
+    """
+    models = {}
+    for name in plan.needs():
+        place = None if folder is None else folder / Path(name).stem
+        if place is not None and (place / HEADER).exists():
+            models[name] = load(place)
+            continue
+        say(f"recipe {name} first, whose model this one learns from")
+        needed = with_needed(load_recipe(name), folder, say, **training)
+        models[name] = needed.estimator(**training)
+        needed.fit(models[name], place, resume=place is not None and (place / TRAINING).is_dir())
+    return plan.with_models(models)
 
 
 OF_RECIPE = "recipe:"
