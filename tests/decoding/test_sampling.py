@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.decoding import Drawn, Limits, chances, greedy, sample
+from seqloom.decoding import Drawn, Limits, beam_search, chances, greedy, sample
 from seqloom.errors import ConfigError
 
 CHANCES = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
@@ -252,3 +252,34 @@ def test_bad_settings_are_refused(options, message):
 def test_bad_limits_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         Limits(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_k": "3"}, "top_k must be a whole number, got '3'"),
+        ({"top_k": 2.5}, r"top_k must be a whole number, got 2\.5"),
+        ({"temperature": "1"}, "temperature must be a number, got '1'"),
+        ({"top_p": None}, "top_p must be a number, got None"),
+        ({"seed": 0.5}, r"seed must be a whole number, got 0\.5"),
+    ],
+)
+def test_settings_that_are_no_numbers_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        draw(**options)
+
+
+def test_searches_refuse_what_is_no_number_or_has_no_finite_norm():
+    for options, message in (
+        ({"beam": "2"}, "beam must be a whole number, got '2'"),
+        ({"n_best": 1.0}, r"n_best must be a whole number, got 1\.0"),
+        ({"length_penalty": "a"}, "length_penalty must be a number, got 'a'"),
+        ({"length_penalty": 1e6}, r"the norm of 50 words a finite number, got 1e\+06"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            beam_search(fixed, None, [0], limits(50, stop=1), **options)
+    # Of sequences of one word the norm is 1, whatever the penalty.
+    (found,) = beam_search(fixed, None, [0], limits(1, stop=1), length_penalty=1e6, n_best=2)
+    assert [each.score for each in found] == pytest.approx(np.log(CHANCES[:2]).tolist())
+    with pytest.raises(ConfigError, match="max_length must be a whole number, got '9'"):
+        Limits(max_length="9")

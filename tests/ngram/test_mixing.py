@@ -212,6 +212,12 @@ def test_weights_or_a_text_must_be_given_but_not_both():
         mix(models, [0.5, 0.5], held_out=["a"])
 
 
+@pytest.mark.parametrize("weights", [["x", "y"], "01", 0.5, [None, 1]])
+def test_weights_that_are_no_numbers_are_refused(weights):
+    with pytest.raises(ConfigError, match="weights must be a list of numbers, one a model, got"):
+        mix([train(AB, 2, "witten-bell")] * 2, weights)
+
+
 def test_no_model_is_refused():
     with pytest.raises(ConfigError, match="at least one model, got none"):
         mix([], [])

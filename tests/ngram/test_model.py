@@ -388,7 +388,7 @@ def test_a_store_with_something_after_its_end_is_refused(tmp_path, size):
 def test_settings_that_are_no_numbers_are_refused():
     model = NgramModel.of(estimate(CATS, order=2, say=lambda _: None))
     for temperature in (math.nan, math.inf, 0, -1.0, "1"):
-        with pytest.raises(ConfigError, match="temperature must be above 0, got .*a number"):
+        with pytest.raises(ConfigError, match=r"temperature must be above 0, got .*a number"):
             model.generate(temperature=temperature)
     for name, value in (("words", 2.5), ("words", "3"), ("seed", "x"), ("seed", -1), ("seed", 0.5)):
         with pytest.raises(ConfigError, match=f"{name} must be a whole number not below 0, got"):

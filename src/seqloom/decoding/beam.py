@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqloom.decoding.limits import Limits
+from seqloom.decoding.limits import Limits, check_numbers, check_whole
 from seqloom.decoding.steps import (
     Floats,
     Numbers,
@@ -123,6 +123,8 @@ def beam_search(
     Raises:
         ConfigError: If a setting is none, or the beam is wider than memory should hold.
     """
+    check_whole(beam=beam, n_best=n_best)
+    check_numbers(length_penalty=length_penalty)
     if beam < 1:
         raise ConfigError(f"beam must be at least 1, got {beam}")
     if not 1 <= n_best <= beam:

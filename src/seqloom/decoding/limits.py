@@ -12,6 +12,20 @@ from numpy.typing import NDArray
 from seqloom.errors import ConfigError
 
 
+def check_whole(**values: object) -> None:
+    """Refuse settings that must be whole numbers and are not."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ConfigError(f"{name} must be a whole number, got {value!r}")
+
+
+def check_numbers(**values: object) -> None:
+    """Refuse settings that must be numbers and are not."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise ConfigError(f"{name} must be a number, got {value!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Rules for a sequence. Where they leave no id with a probability, the sequence ends.
@@ -31,6 +45,9 @@ class Limits:
     no_repeat: int = 0
 
     def __post_init__(self) -> None:
+        check_whole(
+            max_length=self.max_length, min_length=self.min_length, no_repeat=self.no_repeat
+        )
         if self.max_length < 1:
             raise ConfigError(f"max_length must be at least 1, got {self.max_length}")
         if not 0 <= self.min_length <= self.max_length:

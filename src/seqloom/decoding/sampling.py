@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from seqloom.decoding.limits import Limits
+from seqloom.decoding.limits import Limits, check_numbers, check_whole
 from seqloom.decoding.steps import Floats, Step, as_array, check_ends, check_rows, largest, reorder
 from seqloom.errors import ConfigError
 
@@ -61,6 +61,8 @@ def chances(
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
     """Refuse settings that make no sense."""
+    check_numbers(temperature=temperature, top_p=top_p)
+    check_whole(top_k=top_k)
     if not 0 <= temperature < np.inf:
         raise ConfigError(f"temperature must not be negative or infinite, got {temperature}")
     if top_k < 0:
@@ -118,6 +120,8 @@ def sample(
     check_sampling(temperature, top_k, top_p)
     if len(seeds) != len(first):
         raise ConfigError(f"seeds must be one a sequence, {len(first)}, got {len(seeds)}")
+    for seed in seeds:
+        check_whole(seed=seed)
     draws = [np.random.default_rng(seed % (1 << 64)) for seed in seeds]
 
     def choose(scores: Any, rows: Sequence[int]) -> list[_Choice | None]:

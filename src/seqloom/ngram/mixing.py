@@ -7,9 +7,9 @@ off where it lacks it, and its back-offs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,8 +134,11 @@ class _Said(NamedTuple):
     backoff: Reals
 
 
-def _checked(weights: Sequence[float], models: int) -> list[float]:
-    given = [float(weight) for weight in weights]
+def _checked(weights: Any, models: int) -> list[float]:
+    listed: list[Any] = list(weights) if isinstance(weights, Iterable) else [None]
+    if not all(isinstance(weight, int | float | np.number) for weight in listed):
+        raise ConfigError(f"weights must be a list of numbers, one a model, got {weights!r}")
+    given = [float(weight) for weight in listed]
     if len(given) != models:
         raise ConfigError(f"weights must be one a model, {models}, got {len(given)}: {given}")
     if not all(weight >= 0 for weight in given) or not abs(sum(given) - 1) <= 1e-6:
