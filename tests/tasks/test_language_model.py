@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from seqloom.tasks import language_objective
 from seqloom.text import SubwordTokenizer, TextConfig, words
 from seqloom.text.vocabulary import Specials
 from seqloom.training import STOP, TrainConfig
+from seqloom.training.state import RunState
 
 TEXTS = ["the cat sat on the mat", "a dog ran", "the bird saw a fish", "a cat ate the fish"] * 4
 VALID = ["the dog sat", "a fish ran"]
@@ -474,10 +476,20 @@ def test_a_run_of_prepared_data_does_not_go_on_with_other_data(tmp_path):
     assert done.score(TEXTS) == small(training=training).fit(data).score(TEXTS)
 
 
-def test_a_run_that_noted_no_text_still_goes_on(tmp_path):
+def test_a_run_that_noted_no_text_still_goes_on(tmp_path, monkeypatch):
+    """Runs that were begun before texts were noted."""
+    pack = RunState.pack
+
+    def without_content(self, objective, **values):
+        found = pack(self, objective, **values)
+        known = {k: v for k, v in found.values["settings"].items() if k != "content"}
+        return replace(found, values={**found.values, "settings": known})
+
+    monkeypatch.setattr(RunState, "pack", without_content)
     training, place = {"epochs": 4, "log_every": 1}, tmp_path / "m"
     with pytest.raises(StoppedError):
         small(training=training).fit(TEXTS, VALID, place, callbacks=[strike])
+    monkeypatch.undo()
     (place / "training" / "data" / "train.content").unlink()
     (place / "training" / "data" / "valid.content").unlink()
     done = small(training=training).fit(TEXTS, VALID, place, resume=True)
