@@ -11,13 +11,14 @@ import pytest
 import torch
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from seqloom import Classifier, Regressor, RelationClassifier, Tagger
+from seqloom import Classifier, Embedder, Regressor, RelationClassifier, Tagger
 from seqloom.errors import ConfigError
 from seqloom.text.vectors import WordVectors
 
@@ -167,6 +168,18 @@ def test_pipeline_of_strings():
     model = make_pipeline(lower, Classifier("logistic")).fit(TEXTS, LABELS)
     assert model.predict(["FINE", "DULL"]).tolist() == ["good", "bad"]
     assert model.score(TEXTS, LABELS) == 1.0
+
+
+def test_clone_keeps_the_models_that_one_learns_from():
+    words = Embedder(epochs=1, vector_size=5).fit(["cats purr", "dogs bark"] * 9)
+    texts, labels = ["cats", "dogs"] * 6, ["a", "b"] * 6
+    teacher = Classifier("softmax").fit(texts, labels)
+    model = Classifier("cnn", vectors=words, teaching={"teachers": [teacher]}, training=QUICK)
+    copy = clone(model)
+    assert copy.vectors is words and copy is not model
+    assert set(copy.fit(texts, labels).predict(texts)) <= {"a", "b"}
+    with pytest.raises(NotFittedError):
+        clone(words).nearest("cats")
 
 
 def test_clone_keeps_the_settings_and_drops_the_rest():

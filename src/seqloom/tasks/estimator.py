@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import MISSING, fields, is_dataclass
 from os import PathLike
 from pathlib import Path
@@ -164,6 +165,20 @@ class Estimator(ABC):
         return _as_mapping(self.training, "training")
 
     # -- state -----------------------------------------------------------------------------------
+
+    def __sklearn_clone__(self) -> Self:
+        """For scikit-learn's `clone`: a new estimator with the same settings.
+
+        Fitted models among them, such as an `Embedder` as `vectors`, stay as they are: they are
+        what it learns from, not parts of it that are fitted with it.
+        """
+        params = self.get_params(deep=False)
+        return type(self)(
+            **{
+                name: value if isinstance(value, Estimator) else deepcopy(value)
+                for name, value in params.items()
+            }
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "model_", None) is not None
