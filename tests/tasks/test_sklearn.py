@@ -171,7 +171,7 @@ def test_pipeline_of_strings():
 
 
 def test_clone_keeps_the_models_that_one_learns_from():
-    words = Embedder(epochs=1, vector_size=5).fit(["cats purr", "dogs bark"] * 9)
+    words = Embedder(epochs=1, vector_size=5, sample=0.0).fit(["cats purr", "dogs bark"] * 9)
     texts, labels = ["cats", "dogs"] * 6, ["a", "b"] * 6
     teacher = Classifier("softmax").fit(texts, labels)
     model = Classifier("cnn", vectors=words, teaching={"teachers": [teacher]}, training=QUICK)

@@ -172,13 +172,11 @@ class Estimator(ABC):
         Fitted models among them, such as an `Embedder` as `vectors`, stay as they are: they are
         what it learns from, not parts of it that are fitted with it.
         """
-        params = self.get_params(deep=False)
-        return type(self)(
-            **{
-                name: value if isinstance(value, Estimator) else deepcopy(value)
-                for name, value in params.items()
-            }
-        )
+        params: dict[str, Any] = {
+            name: value if isinstance(value, Estimator) else deepcopy(value)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**params)
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "model_", None) is not None
