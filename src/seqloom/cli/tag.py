@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from seqloom.cli.output import JsonOption
+from seqloom.cli.output import JsonOption, json_text
 
 Model = Annotated[str, typer.Argument(help="A model directory of task tag, or a shipped model.")]
 Input = Annotated[str, typer.Argument(help="A file with a sentence a line; - for stdin.")]
@@ -71,7 +70,7 @@ def _print_cuts(tagger: Any, source: str, *, as_json: bool) -> None:
     lines = _lines(source)
     for words in tagger.cut_all(lines):
         seen = [word for word in words if not word.isspace()]
-        typer.echo(json.dumps(seen, ensure_ascii=False) if as_json else " ".join(seen))
+        typer.echo(json_text(seen) if as_json else " ".join(seen))
 
 
 def _print(found: Any, *, spans: bool, as_json: bool) -> None:
@@ -81,7 +80,7 @@ def _print(found: Any, *, spans: bool, as_json: bool) -> None:
         row["spans"] = [span._asdict() for span in found.spans]
         if found.alternatives:
             row["readings"] = [{"tags": t, "log_prob": p} for t, p in found.alternatives]
-        typer.echo(json.dumps(row, ensure_ascii=False))
+        typer.echo(json_text(row))
         return
     if spans:
         typer.echo("\n".join(f"{span.type}\t{span.text}" for span in found.spans))
