@@ -14,9 +14,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqloom.data import sources
 from seqloom.data.columns import read_conllu, read_tagged
 from seqloom.data.fields import read_labeled, read_pairs
 from seqloom.data.lines import read_parallel, read_text, read_token_lines
+from seqloom.data.problems import Problems
 from seqloom.data.questions import read_questions
 from seqloom.data.relations import read_relations
 from seqloom.data.rows import read_rows
@@ -916,3 +918,24 @@ def test_stray_quote_costs_one_line(endless):
     records = csv_rows("endless", on_error="skip")
     assert next(iter(records)).line == 3
     assert records.skipped == 1
+
+
+def test_a_line_without_an_end_is_refused_as_soon_as_it_is_too_long(tmp_path, monkeypatch):
+    read = []
+
+    class Endless(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readline(self, size=-1):
+            read.append(size)
+            assert sum(read) < 100 << 20
+            return b"x" * size
+
+    monkeypatch.setattr(sources, "open_bytes", lambda _: Endless())
+    with pytest.raises(DataError, match="the line is longer than 16,777,216 bytes"):
+        list(sources.read_lines("endless"))
+    assert len(read) == 1
+    monkeypatch.setattr(sources, "MAX_FILE_BYTES", 32 << 20)
+    with pytest.raises(DataError, match="the line is longer than 33,554,432 bytes"):
+        list(sources.read_lines("endless", Problems("skip")))

@@ -28,3 +28,8 @@ def test_a_truth_that_does_not_vary():
 def test_shapes_must_agree():
     with pytest.raises(ShapeError, match=r"got \(2,\) and \(3,\)"):
         r_squared([1, 2], [1, 2, 3])
+
+
+def test_a_constant_truth_whose_mean_is_rounded():
+    assert r_squared([0.1, 0.2, 0.1], [0.1] * 3) == 0.0
+    assert r_squared([[1, 0.1], [2, 0.1], [3, 0.2]], [[1, 0.1], [2, 0.1], [3, 0.1]]) == 0.5

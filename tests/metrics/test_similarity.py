@@ -51,3 +51,10 @@ def test_analogies_are_those_of_word_vectors(monkeypatch):
 def test_an_analogy_without_another_word_has_no_answer():
     matrix = np.array([[1, 0], [0, 1], [1, 1], [0, 0]], np.float32)  # the last has no direction
     assert analogy_answers(matrix, np.array([[0, 1, 2]])).tolist() == [-1]
+
+
+def test_a_number_that_is_none_leaves_no_correlation():
+    values = [1.0, float("nan"), 3.0]
+    assert np.isnan(spearman(values, [1, 2, 3]))
+    assert np.isnan(spearman([1, 2, 3], values))
+    assert np.isnan(spearmanr(values, [1, 2, 3]).statistic)

@@ -262,3 +262,23 @@ def test_under_autocast_on_a_cpu_the_weights_own_numbers_are_used(backend):
     assert torch.allclose(found.outputs, expected.outputs, atol=1e-6)
     found.outputs.sum().backward()
     assert layer.weight_hh_l0.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("options", [{}, {"layer_norm": True}, {"bidirectional": True}])
+def test_what_is_added_to_the_outputs_is_not_on_padding(options):
+    layer = Recurrent("gru", 4, 4, num_layers=2, residual=True, merge="sum", **options).double()
+    x, lengths = random_input(2, 5, 4), torch.tensor([5, 2])
+    found = layer(x, lengths).outputs
+    assert not found[1, 2:].any()
+    torch.testing.assert_close(found[1, :2], layer(x[1:, :2]).outputs[0])
+
+
+@pytest.mark.parametrize("cell", ["rnn", "rnn-relu"])
+def test_a_projection_that_torch_lacks_runs_elsewhere(cell):
+    layer, x = Recurrent(cell, 4, 5, projection_size=3), torch.randn(2, 3, 4)
+    found = layer(x).outputs
+    layer.backend = "reference"
+    torch.testing.assert_close(found, layer(x).outputs)
+    layer.backend = "torch"
+    with pytest.raises(BackendError, match="has no projection"):
+        layer(x)

@@ -52,13 +52,13 @@ def read_every_line(
                 if number == 1:
                     line = _without_mark(line, path)
                 if len(line) > max_line_bytes and not line.endswith(b"\n"):
-                    _skip_line(stream)
                     problems.report(
                         f"the line is longer than {max_line_bytes:,} bytes; is this a text file, "
                         "and does it break lines with \\n?",
                         path,
                         number,
                     )
+                    _skip_line(stream, path, number)
                     yield number, None
                 else:
                     yield number, _decode_line(line, path, number, problems)
@@ -110,9 +110,12 @@ def _decode_line(line: bytes, path: Source, number: int, problems: Problems) -> 
         return None
 
 
-def _skip_line(stream: IO[bytes]) -> None:
+def _skip_line(stream: IO[bytes], path: Source, number: int) -> None:
+    read = 0
     while (piece := stream.readline(1 << 20)) and not piece.endswith(b"\n"):
-        pass
+        read += len(piece)
+        if read > MAX_FILE_BYTES:
+            raise DataError(f"the line is longer than {MAX_FILE_BYTES:,} bytes", path, number)
 
 
 def read_whole(path: Source, *, max_bytes: int = MAX_FILE_BYTES) -> str:

@@ -231,6 +231,9 @@ def _why_not_torch(kind: Kind, x: Tensor, directions: Sequence[Direction]) -> st
         "dropout of the state": settings.mask is not None,
         "zoneout": bool(settings.keep),
         "products in bfloat16": settings.bf16,
+        "projection but of lstm": (
+            directions[0].weights.projection is not None and kind.torch_name != "lstm"
+        ),
     }
     if not kind.torch_name:
         return f"has rnn, rnn-relu, gru and lstm, got {kind.name}"

@@ -26,7 +26,7 @@ def r_squared(predicted: ArrayLike, actual: ArrayLike) -> float:
     left, right = _same_shape(predicted, actual)
     error = np.square(left - right).sum(axis=0)
     spread = np.square(right - right.mean(axis=0)).sum(axis=0)
-    varies = spread > 0
+    varies = (right != right[0]).any(axis=0) & (spread > 0)
     explained = np.where(varies, 1 - error / np.where(varies, spread, 1.0), error == 0)
     return float(np.mean(explained))
 

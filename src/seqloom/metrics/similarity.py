@@ -16,7 +16,8 @@ def spearman(predicted: ArrayLike, actual: ArrayLike) -> float:
 
     $$\rho = \frac{\operatorname{cov}(r(x), r(y))}{\sigma_{r(x)} \sigma_{r(y)}}$$
 
-    with r the ranks; equal values share the mean of theirs. NaN where one side is constant.
+    with r the ranks; equal values share the mean of theirs. NaN where one side is constant
+    or has a NaN.
     Paper: Spearman (1904), "The Proof and Measurement of Association between Two Things".
     """
     left, right = np.asarray(predicted, np.float64), np.asarray(actual, np.float64)
@@ -24,6 +25,8 @@ def spearman(predicted: ArrayLike, actual: ArrayLike) -> float:
         raise ShapeError(
             f"two lists of one length must be compared, got shapes {left.shape} and {right.shape}"
         )
+    if np.isnan(left).any() or np.isnan(right).any():
+        return float("nan")
     a, b = (ranks - ranks.mean() for ranks in (_ranks(left), _ranks(right)))
     spread = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / spread) if spread > 0 else float("nan")

@@ -248,12 +248,13 @@ class Recurrent(nn.Module):
             for each, state in zip(ended, ran.states, strict=True):
                 each.append(state)
             x = self._merged(ran.outputs, layer)
-            if self.residual and given.shape == x.shape:
+            adds = self.residual and given.shape == x.shape
+            if adds:
                 x = x + given
             if len(self.norms):
                 x = self.norms[layer](x)
-                if lengths is not None:
-                    x = x * lengths_to_mask(lengths, T)[..., None]
+            if lengths is not None and (adds or len(self.norms)):
+                x = x * lengths_to_mask(lengths, T)[..., None]
             if layer + 1 < self.num_layers:
                 x = self._dropped(x)
         return RecurrentOutput(
