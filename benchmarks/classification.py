@@ -147,7 +147,12 @@ def with_models(cells: list[Cell], options: argparse.Namespace) -> list[Cell]:
     for cell in cells:
         more = {}
         if cell["arch"] != "tf-idf" and recipe_of(cell).needs():
-            with_needed(recipe_of(cell), options.out, print, device=options.device)
+            with_needed(
+                recipe_of(cell),
+                options.out,
+                print,
+                lambda one: one.estimator(device=options.device),
+            )
             more = {"models": str(options.out)}
         found.append({**cell, **more})
     return found

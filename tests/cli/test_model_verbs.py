@@ -306,3 +306,48 @@ def test_json_text_holds_no_number_that_is_none():
 
     value = {"a": float("nan"), "b": [float("inf"), 1.5, (float("-inf"), "中")], "c": True}
     assert strict(json_text(value)) == {"a": None, "b": [None, 1.5, [None, "中"]], "c": True}
+
+
+def test_recipes_that_learn_from_what_cannot_be_are_refused(tmp_path):
+    (tmp_path / "data.csv").write_text("text,label\n" + "good,+\nbad,-\n" * 4)
+    (tmp_path / "other.csv").write_text("text,label\n" + "good,-\nbad,+\n" * 4)
+    recipe = 'task = "classify"\narch = "softmax"\n{}[data]\ntrain = "{}"\n'
+    data, place = tmp_path / "data.csv", f"recipe:{tmp_path}"
+    needs = {"a": f"{place}/b.toml", "b": f"{place}/a.toml", "pupil": f"{place}/plain.toml"}
+    for name, needed in {**needs, "no": "recipe:", "plain": None}.items():
+        teaching = "" if needed is None else f'teaching.teachers = ["{needed}"]\n'
+        (tmp_path / f"{name}.toml").write_text(recipe.format(teaching, data))
+    ring = call_command("check", tmp_path / "a.toml")
+    assert ring.returncode == 1 and "must not need each other" in ring.stderr
+    assert "name of a recipe" in call_command("check", tmp_path / "no.toml").stderr
+    other = tmp_path / "runs" / "plain"
+    call_command(
+        *("train", tmp_path / "plain.toml", "--out", other),
+        *("--set", f"data.train={tmp_path / 'other.csv'}"),
+    )
+    found = call_command("train", tmp_path / "pupil.toml", "--out", tmp_path / "runs" / "pupil")
+    assert found.returncode == 1 and "holds another model than its recipe gives" in found.stderr
+
+
+def test_odd_settings_of_runs_are_told_of(tmp_path):
+    (tmp_path / "data.csv").write_text("text,label\n" + "good,+\nbad,-\n" * 4)
+    options = ("--task", "classify", "--arch", "perceptron", "--train", tmp_path / "data.csv")
+    checked = call_command("check", *options)
+    assert checked.returncode == 0 and "ok: classify perceptron" in checked.stdout
+    (tmp_path / "toy.toml").write_text(
+        f"""
+task = "classify"
+arch = "softmax"
+[data]
+train = "{tmp_path / "data.csv"}"
+test = "{tmp_path / "data.csv"}"
+[target]
+metric = "accurracy"
+value = 0.9
+source = "a guess"
+"""
+    )
+    wrong = call_command("reproduce", tmp_path / "toy.toml", "--set", "training.seed=abc")
+    assert wrong.returncode == 1 and "training.seed" in wrong.stderr
+    told = call_command("reproduce", tmp_path / "toy.toml")
+    assert told.returncode == 0 and "unknown metric 'accurracy'" in told.stderr

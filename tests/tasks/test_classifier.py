@@ -319,6 +319,40 @@ def test_save_and_load_predict_the_same(arch, kind, tmp_path):
         assert loaded.evaluate(x, y) == model.evaluate(x, y)
 
 
+@pytest.mark.parametrize("other", ["logistic", "perceptron", "mlp", "cnn"])
+def test_another_architecture_waits_for_the_next_fit(other, tmp_path):
+    model = Classifier("softmax").fit(TEXTS, LABELS)
+    wanted = model.predict_proba(TEXTS).tolist()
+    model.set_params(arch=other)
+    assert model.predict_proba(TEXTS).tolist() == wanted
+    loaded = Classifier.load(model.save(tmp_path / "model"))
+    assert loaded.arch == loaded.arch_ == "softmax"
+    assert loaded.predict_proba(TEXTS).tolist() == wanted
+
+
+def test_a_perceptron_gives_no_probabilities_until_the_next_fit():
+    model = Classifier("perceptron").fit(TEXTS, LABELS).set_params(arch="softmax")
+    assert not hasattr(model, "predict_proba")
+    assert hasattr(model.fit(TEXTS, LABELS), "predict_proba") and model.arch_ == "softmax"
+
+
+def test_what_is_learned_waits_for_the_next_fit(tmp_path):
+    sets = [{label} for label in LABELS]
+    model = Classifier("logistic", multilabel=True, threshold=0.4).fit(TEXTS, sets)
+    single = Classifier("softmax").fit(TEXTS, LABELS)
+    changes = {"threshold": "tune", "calibrate": True, "max_length": 0, "features": "ngrams"}
+    for fitted, labels in ((model, sets), (single, LABELS)):
+        scores, measured = fitted.decision_function(TEXTS), fitted.evaluate(TEXTS, labels)
+        lines = list(fitted.predict_lines(TEXTS[:2]))
+        fitted.set_params(multilabel=not fitted.multilabel, **changes)
+        loaded = Classifier.load(fitted.save(tmp_path / fitted.arch))
+        for one in (fitted, loaded):
+            assert one.decision_function(TEXTS).tolist() == scores.tolist()
+            assert one.evaluate(TEXTS, labels) == measured
+            assert list(one.predict_lines(TEXTS[:2])) == lines
+        assert not loaded.calibrate and loaded.threshold != "tune"
+
+
 @pytest.mark.parametrize("weighting", ["binary", "tfidf"])
 def test_a_loaded_model_keeps_its_features(weighting, tmp_path):
     model = Classifier(features="ngrams", max_n=3, weighting=weighting).fit(TEXTS, LABELS)

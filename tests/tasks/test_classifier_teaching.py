@@ -49,7 +49,7 @@ def test_labeled_texts_have_the_mean_of_their_label_and_what_the_teachers_say() 
 
 def test_further_texts_have_what_the_teachers_say_and_the_odds_of_their_own_label() -> None:
     teacher = Saying({MORE[0]: 0.8, MORE[1]: 0.2, MORE[2]: 0.6})
-    plain = learned(TeachingConfig(teachers=(teacher,), texts=MORE, prior=1.0))
+    plain = learned(TeachingConfig(teachers=(teacher,), texts=MORE))
     assert [each["+"] for each in plain.labels[6:]] == pytest.approx([0.8, 0.2, 0.6])
     own = [LabeledText(text, (label,)) for text, label in zip(MORE, "++-", strict=True)]
     found = learned(TeachingConfig(teachers=(teacher,), texts=own, prior=1.0))
@@ -57,6 +57,9 @@ def test_further_texts_have_what_the_teachers_say_and_the_odds_of_their_own_labe
     by_hand = [1 / (1 + math.exp(-each)) for each in odds]
     assert [each["+"] for each in found.labels[6:]] == pytest.approx(by_hand)
     assert found.facts["further"] == 3
+    some = [own[0], MORE[1], own[2]]
+    partly = learned(TeachingConfig(teachers=(teacher,), texts=some, prior=1.0))
+    assert [each["+"] for each in partly.labels[6:]] == pytest.approx([by_hand[0], 0.2, by_hand[2]])
 
 
 def test_what_is_set_apart_is_measured_by_its_labels() -> None:
@@ -103,6 +106,11 @@ def test_a_classifier_learns_from_texts_that_only_its_teacher_knows(tmp_path: Pa
         ({"labels": ["a", "b"] * 3}, InputError, r"must have the labels of the training data"),
         ({"X": np.eye(6)}, InputError, "teaching is for texts"),
         ({"labels": None}, InputError, "must be a label an example"),
+        ({"X": [], "labels": []}, InputError, "must be at least one text, got none"),
+        ({"texts": 5}, ConfigError, "must be a list, a file or NAME:SPLIT, got int"),
+        ({"texts": iter(MORE)}, ConfigError, "NAME:SPLIT, got list_iterator"),
+        ({"texts": MORE, "prior": 1.0}, InputError, r"\['\+', '-'\], got none with a label"),
+        ({"texts": [LabeledText("a", ("pos",))], "prior": 1.0}, InputError, "got 'pos'; set"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

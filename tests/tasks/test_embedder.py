@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -37,6 +38,15 @@ SMALL = {"vector_size": 16, "epochs": 8, "sample": 0, "threads": 1, "rate": 0.05
 @pytest.fixture(scope="module")
 def model():
     return Embedder(**SMALL).fit(corpus())
+
+
+def test_another_architecture_waits_for_the_next_fit(model, tmp_path):
+    changed = copy.deepcopy(model).set_params(arch="transformer")
+    assert not changed.is_contextual
+    loaded = Embedder.load(changed.save(tmp_path / "model"))
+    assert loaded.arch == "word2vec"
+    for one in (changed, loaded):
+        np.testing.assert_array_equal(one.embed(["cat"]), model.embed(["cat"]))
 
 
 def test_words_of_a_topic_are_nearest(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +342,33 @@ def test_settings_of_use_are_checked_where_they_are_used(model: Reader, tmp_path
     changed.set_params(max_windows=0)
     with pytest.raises(ConfigError, match="max_windows must be a whole number of at least 1, got"):
         changed.answer(PASSAGE, "Where?")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"max_words": 0}, "max_words must be a whole number of at least 1, got 0"),
+        ({"max_words": "x"}, "max_words must be a whole number of at least 1, got 'x'"),
+        ({"rules": "none"}, "rules"),
+    ],
+)
+def test_settings_of_use_are_checked_by_predict_and_evaluate(
+    model: Reader, setting: dict[str, Any], message: str
+) -> None:
+    changed = deepcopy(model).set_params(**setting)
+    for use in (changed.predict, changed.evaluate, changed.score):
+        with pytest.raises(ConfigError, match=message):
+            use(QUESTIONS)
+
+
+@pytest.mark.parametrize("changes", [{"arch": "rnet"}, {"cut_words": False}])
+def test_what_was_fitted_is_saved(model: Reader, changes: dict[str, Any], tmp_path: Path) -> None:
+    changed = deepcopy(model).set_params(**changes)
+    loaded = Reader.load(changed.save(tmp_path / "model"))
+    assert loaded.arch == "bidaf" and loaded.cut_words
+    question = "Where was Max born?"
+    answers = [each.answer(PASSAGE, question) for each in (model, changed, loaded)]
+    assert answers[0] == answers[1] == answers[2]
 
 
 def test_nothing_asked_is_nothing_answered_and_top_is_bounded_by_the_spans(model: Reader) -> None:

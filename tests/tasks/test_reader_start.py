@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.base import clone
 
 from seqloom import Reader
 from seqloom.data.examples import Answer, Question
@@ -78,11 +79,21 @@ def test_vectors_of_words_are_trained_where_asked(first: Reader, *, tuned: bool)
     assert weight.requires_grad
 
 
+def test_options_that_are_given_count_though_they_are_defaults(first: Reader) -> None:
+    assert first.model_.config.dropout == 0.0
+    assert further(first, 1).fit(BORN).model_.config.dropout == 0.0
+    assert further(first, 1, dropout=0.2).fit(BORN).model_.config.dropout == 0.2
+    assert clone(further(first, 1)).fit(BORN).model_.config.dropout == 0.0
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"vectors": "glove"}, "leave vectors out"),
         ({"contextual": "english-elmo"}, "leave contextual out"),
+        ({"min_count": 3}, "leave min_count out"),
+        ({"unseen_vectors": 7}, "leave unseen_vectors out"),
+        ({"rules": "cmrc"}, "fitted with rules='squad', got 'cmrc'"),
         ({"cut_words": False}, "fitted with cut_words=True, got False"),
         ({"text": {"unit": "character"}}, "fitted with text="),
         ({"arch": "rnet-notes"}, "fitted with arch='bidaf', got 'rnet-notes'"),

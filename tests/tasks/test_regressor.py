@@ -39,6 +39,16 @@ def test_linear_equals_ridge(diabetes, l2):
     assert model.score(x, y) == pytest.approx(oracle.score(x, y), abs=1e-8)
 
 
+def test_another_architecture_waits_for_the_next_fit(diabetes, tmp_path):
+    x, y = diabetes
+    model = Regressor("linear", l2=0.1).fit(x, y)
+    wanted = model.predict(x)
+    loaded = Regressor.load(model.set_params(arch="logistic").save(tmp_path / "model"))
+    assert loaded.arch == "linear"
+    for one in (model, loaded):
+        np.testing.assert_array_equal(one.predict(x), wanted)
+
+
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_the_unit_of_the_numbers_does_not_matter(diabetes, unit):
     x, y = diabetes

@@ -321,6 +321,38 @@ def test_saved_and_loaded_is_the_same(tmp_path, vectors, reads):
     assert again.classes_.tolist() == model.classes_.tolist()
 
 
+@pytest.mark.parametrize(
+    ("fitted", "changes"),
+    [
+        ({}, {"position_size": 5}),
+        ({"position_size": 3, "max_distance": 4}, {"position_size": 0}),
+        ({"position_size": 3, "max_distance": 30}, {"max_distance": 3}),
+        ({"position_size": 3, "max_distance": 30}, {"max_distance": 60}),
+        ({}, {"entity_states": True}),
+        ({"entity_states": True}, {"entity_states": False}),
+        ({}, {"around": 0}),
+        ({}, {"around": -3}),
+        ({"around": 1}, {"around": "x"}),
+        ({}, {"other": "Cause-Effect(e1,e2)"}),
+        ({}, {"arch": "cnn"}),
+        ({"position_size": 3}, {"arch": "transformer"}),
+    ],
+    ids=str,
+)
+def test_settings_of_entities_wait_for_the_next_fit(tmp_path, fitted, changes):
+    data = sentences(40)
+    options = {"hidden_size": 4, "embed_size": 4, "training": FAST}
+    model = RelationClassifier("blstm", **options, **fitted).fit(data)
+    shares, measured = model.predict_proba(data), model.evaluate(data)
+    model.set_params(**changes)
+    again = load(model.save(tmp_path / "model"))
+    for one in (model, again):
+        np.testing.assert_array_equal(one.predict_proba(data), shares)
+        assert one.evaluate(data) == measured
+    assert again.arch == "blstm"
+    assert {name: again.get_params()[name] for name in fitted} == fitted
+
+
 def test_same_seed_same_model_and_a_run_that_resumes(tmp_path):
     data = sentences(60)
     options = {"hidden_size": 5, "embed_size": 5, "training": FAST | {"epochs": 3}}

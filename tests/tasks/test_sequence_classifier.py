@@ -456,16 +456,18 @@ def test_one_class_is_refused():
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
     page = (REPOSITORY / "docs" / "classification.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for block in (blocks[0], blocks[3], blocks[1]):  # the picture is of the first one's text
+    for block in (blocks[0], blocks[4], blocks[1]):  # the picture is of the first one's text
         exec(block, names)
     assert (tmp_path / "attention.png").stat().st_size > 1000
     assert names["model"].predict(["money and weather"]) == [{"money", "weather"}]
     exec(blocks[2], names)
     good, bad, long = names["model"].predict_proba(["good film", "bad film", "long film"])[:, 0]
     assert good > 0.7 > 0.5 > long > bad
+    exec(blocks[3], names)
+    assert names["model"].provenance_["teaching"]["further"] == 2
 
 
 def test_divergence_is_the_mean_of_both_ways_of_torchs():

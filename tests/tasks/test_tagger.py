@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import numpy as np
@@ -50,6 +51,14 @@ def fitted() -> Tagger:
     return Tagger(
         "blstm", encode="bioes", features=["shape"], valid_share=0, training=QUICK, **TINY
     ).fit(sentences())
+
+
+def test_another_architecture_waits_for_the_next_fit(fitted, tmp_path):
+    changed = copy.deepcopy(fitted).set_params(arch="cnn")
+    loaded = load(changed.save(tmp_path / "model"))
+    assert loaded.arch == loaded.arch_ == "blstm"
+    words = [each.tokens for each in sentences()]
+    assert loaded.predict(words) == changed.predict(words) == fitted.predict(words)
 
 
 def test_learns_spans_and_says_where_they_are(fitted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import os
@@ -117,6 +118,16 @@ def test_saving_and_loading_changes_nothing(name, models, tmp_path):
     again = loaded.save(tmp_path / "again")
     for file in sorted(path.name for path in again.iterdir()):
         assert (again / file).read_bytes() == (tmp_path / "model" / file).read_bytes()
+
+
+@pytest.mark.parametrize(("name", "other"), [("additive", "pointer"), ("pointer", "transformer")])
+def test_another_architecture_waits_for_the_next_fit(name, other, models, tmp_path):
+    model = copy.deepcopy(models[name]).set_params(arch=other)
+    loaded = Translator.load(model.save(tmp_path / "model"))
+    assert loaded.arch == models[name].arch
+    for source, target in PAIRS[:3]:
+        wanted = models[name].score(source, target)
+        assert model.score(source, target) == loaded.score(source, target) == wanted
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path):

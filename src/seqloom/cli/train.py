@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from seqloom.cli.output import JsonOption, note, print_rows
+from seqloom.errors import one_of
 
 Settings = Annotated[
     list[str] | None,
@@ -62,11 +63,11 @@ def check(
     fields: Fields = None,
 ) -> None:
     """Build everything a run needs and make one update, to see that it would go."""
-    from seqloom.tasks.recipe import with_needed
+    from seqloom.tasks.recipe import Recipe, with_needed
 
     plan = _plan(recipe, task, arch, train, valid, settings, fields)
-    plan = with_needed(plan, None, note, max_steps=1)
-    model = plan.estimator(max_steps=1)
+    plan = with_needed(plan, None, note, Recipe.for_one_update)
+    model = plan.for_one_update()
     plan.fit(model)
     numbers = sum(math.prod(shape) for shape in model.shapes().values())
     typer.echo(f"ok: {plan.task} {plan.arch}, {numbers:,} parameters")
@@ -93,7 +94,7 @@ def reproduce(
     results: list[dict[str, Any]] = []
     if not resume:
         _compare(plan)
-    first = plan.training.get("seed", 0)
+    first = plan.estimator().build_training().seed if "seed" in plan.training else 0
     for seed in range(first, first + seeds):
         model = plan.estimator(seed=seed)
         place = None if out is None else out / f"{Path(recipe).stem}-{seed}"
@@ -107,7 +108,9 @@ def reproduce(
             row["to reach"] = plan.target.value
             metric = plan.target.metric  # on the validation data where there is no test data
             reached = row.get(f"test_{metric}", row.get(f"valid_{metric}"))
-            if reached is not None:
+            if reached is None:
+                note(one_of("metric", metric, model.metrics_))
+            else:
                 row["reached"] = plan.target.is_met(reached)
         results.append({**row, "minutes": model.provenance_["seconds"] / 60})
     print_rows(results, as_json=as_json, title=plan.title)

@@ -81,7 +81,7 @@ def export_onnx(model: Any, out: str | PathLike[str], *, products: Products = "f
         "format": FORMAT,
         "seqloom": __version__,
         "task": estimator.task,
-        "architecture": estimator.arch,
+        "architecture": estimator.arch_,
         "graph": {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()},
         "opset": _opset(graph),
         "products": products,
@@ -133,7 +133,7 @@ def _needing_onnx() -> Iterator[None]:
 def _label(graph: ModelProto, estimator: Any, program: Program) -> None:
     """Say in the graph itself what it is of."""
     graph.producer_name, graph.producer_version = "seqloom", __version__
-    facts = {"task": estimator.task, "architecture": estimator.arch}
+    facts = {"task": estimator.task, "architecture": estimator.arch_}
     for name in ("vocabulary_hash", "text"):
         if name in program.facts:
             value = program.facts[name]

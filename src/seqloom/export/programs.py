@@ -39,7 +39,7 @@ def _language(estimator: Any) -> Program:
     if not isinstance(model, EXPORTED):
         names = ", ".join(sorted(each.__name__ for each in EXPORTED))
         raise ConfigError(
-            f"a language model of arch {estimator.arch!r} cannot be exported to ONNX; networks "
+            f"a language model of arch {estimator.arch_!r} cannot be exported to ONNX; networks "
             f"of {names} can"
         )
     facts = {
@@ -77,7 +77,7 @@ def _classifier(estimator: Any) -> Program:
         inputs = vector_inputs(model)
     if isinstance(terms, WordSequences | TextFeatures):
         facts |= text_facts(estimator.pipeline_, terms.vocabulary)
-    reading: Reading = "logistic" if estimator.arch == "logistic" else "softmax"
+    reading: Reading = "logistic" if estimator.arch_ == "logistic" else "softmax"
     if decision.link is None:
         reading = "none"
     elif decision.multilabel:

@@ -52,7 +52,7 @@ def steps_of_model(model: Any, payload: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(network, RecurrentLM):
         raise ConfigError(
             f"gates are shown of recurrent language models (rnn, lstm, gru, peephole, recurrent), "
-            f"got arch={model.arch!r}; choose another model, or a cell without training"
+            f"got arch={model.arch_!r}; choose another model, or a cell without training"
         )
     reader = model.reader
     words = reader.words(_text(payload))[:MAX_WORDS]

@@ -20,7 +20,7 @@ from seqloom.models.linear import Linear
 from seqloom.models.perceptron import Perceptron
 from seqloom.nn.held import release_rows
 from seqloom.tasks.class_scores import decisions
-from seqloom.tasks.classifier_data import TrainingData
+from seqloom.tasks.classifier_data import OWNER, TrainingData
 from seqloom.tasks.classifier_decision import Decision
 from seqloom.tasks.classifier_explaining import explanations
 from seqloom.tasks.classifier_results import Classification
@@ -28,7 +28,6 @@ from seqloom.tasks.classifier_sequences import VectorSequences, WordSequences
 from seqloom.tasks.classifier_settings import (
     check_data,
     check_settings,
-    make_encoder,
     model_config,
     own_valid_share,
     unseen_vectors,
@@ -49,7 +48,7 @@ from seqloom.tasks.fitting import (
     origin,
 )
 from seqloom.tasks.label_shares import LabelShares
-from seqloom.tasks.labeled import Labeled, is_pair
+from seqloom.tasks.labeled import Labeled, is_pair, read_examples
 from seqloom.tasks.pretrained import VectorSource, put_vectors
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
@@ -326,7 +325,12 @@ class Classifier(Estimator):
                 put_vectors(model.input.embedding, vectors, frozen=not self.tune_vectors)
             if context is not None:
                 context.attach(model)
-            run = replace(run, facts=facts)
+            given = None if vectors is None else model.input.embedding.weight
+            run = replace(run, facts=facts).noting(
+                {"vectors": given},
+                tune_vectors=self.tune_vectors,
+                class_weight=None if weights is None else weights.tolist(),
+            )
             learned = learn_classes(
                 model, self.arch, data.train, data.valid, run, weights=weights,
                 multilabel=multilabel,
@@ -372,7 +376,16 @@ class Classifier(Estimator):
             raise InputError(f"X must be a list of texts or a table, got {x!r}; classify takes one")
         width = getattr(self, "n_features_in_", None)
         pipeline = getattr(self, "pipeline_", None) or TextPipeline()
-        return make_encoder(self).read(x, y, lambda: pipeline, width=width, labeled=labeled)
+        return read_examples(
+            x,
+            y,
+            lambda: pipeline,
+            OWNER,
+            width=width,
+            labeled=labeled,
+            sequences=isinstance(self.terms_, WordSequences | VectorSequences),
+            multilabel=self.decision_.multilabel,
+        )
 
     def _scores(self, x: Any) -> NDArray[np.float64]:
         return self._scores_of(self._read(x))
@@ -399,7 +412,7 @@ class Classifier(Estimator):
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return one score a class, (N, C); for two classes that of the second alone, (N,)."""
         scores = self._scores(X)
-        return scores if self.multilabel else decisions(scores)
+        return scores if self.decision_.multilabel else decisions(scores)
 
     @property
     def predict_proba(self) -> Callable[[Any], NDArray[np.float64]]:
@@ -408,9 +421,10 @@ class Classifier(Estimator):
         With `multilabel` each label has one of its own. The perceptron gives none and has no such
         method.
         """
-        if self.arch == "perceptron":
+        arch = self.fitted_architecture.name
+        if arch == "perceptron":
             raise AttributeError(
-                f"architecture {self.arch!r} gives no probabilities; use decision_function"
+                f"architecture {arch!r} gives no probabilities; use decision_function"
             )
         return self._predict_proba
 
@@ -444,7 +458,7 @@ class Classifier(Estimator):
         """For the command line: the class of each line."""
         for line, found in zip(lines, self.classify(list(lines)), strict=True):
             row = {"label": found.label, "probability": found.probability, "text": line}
-            if self.multilabel:
+            if self.decision_.multilabel:
                 row = {"labels": list(found.labels), "probabilities": dict(found.probabilities)}
                 row["text"] = line
             yield row
@@ -492,7 +506,7 @@ class Classifier(Estimator):
         if not isinstance(model, Linear | Perceptron) or not hasattr(self, "n_features_in_"):
             raise AttributeError(
                 f"{name} is there after a linear architecture was fitted to vectors, got "
-                f"{self.arch!r}"
+                f"{self.fitted_architecture.name!r}"
             )
         return model
 

@@ -33,6 +33,8 @@ class Decision:
         columns: Whether labels came as a table of 0 and 1, and are given back as one.
         thresholds: With `multilabel`, how probable each label must be, (C,).
         temperature: What scores are divided by before they become probabilities.
+        calibrated: Whether the temperature was fitted.
+        tuned: Whether the thresholds were.
     """
 
     def __init__(
@@ -44,9 +46,12 @@ class Decision:
         columns: bool = False,
         thresholds: Floats | None = None,
         temperature: float = 1.0,
+        calibrated: bool = False,
+        tuned: bool = False,
     ) -> None:
         self.arch, self.classes, self.multilabel, self.columns = arch, classes, multilabel, columns
         self.thresholds, self.temperature = thresholds, temperature
+        self.calibrated, self.tuned = calibrated, tuned
         self.link: Link | None = find_link(arch, multilabel=multilabel)
 
     def fit(
@@ -65,6 +70,7 @@ class Decision:
             calibrate: Whether to fit the temperature.
             threshold: Of each label, "tune", or one for all.
         """
+        self.calibrated, self.tuned = calibrate, isinstance(threshold, str)
         if calibrate:
             assert scores is not None and targets is not None and self.link is not None
             self.temperature = fit_temperature(scores, targets, self.link.probabilities)
@@ -152,6 +158,8 @@ class Decision:
             "columns": self.columns,
             "thresholds": None if self.thresholds is None else self.thresholds.tolist(),
             "temperature": self.temperature,
+            "calibrate": self.calibrated,
+            "tuned": self.tuned,
         }
 
     @classmethod
@@ -165,4 +173,6 @@ class Decision:
             columns=settings.get("columns", False),
             thresholds=None if thresholds is None else np.array(thresholds, np.float64),
             temperature=settings.get("temperature", 1.0),
+            calibrated=settings.get("calibrate", False),
+            tuned=settings.get("tuned", False),
         )

@@ -22,8 +22,6 @@ def save_classifier(model: Classifier, directory: str | PathLike[str]) -> Path:
     is_list = isinstance(model.terms_, VectorSequences)
     settings = model.decision_.settings() | {
         "input": "sequences" if is_list else "vectors",
-        "calibrate": model.calibrate,
-        "tuned": model.threshold == "tune",
         "max_length": getattr(model.terms_, "max_length", None),
     }
     files: dict[str, Any] = {}
@@ -36,7 +34,7 @@ def save_classifier(model: Classifier, directory: str | PathLike[str]) -> Path:
         files = side.files()
     header = ModelHeader(
         task=model.task,
-        architecture=model.arch,
+        architecture=model.arch_,
         config=to_dict(model.model_.config),
         settings=settings,
         metrics=model.metrics_,
@@ -60,12 +58,12 @@ def read_classifier(stored: StoredModel) -> Stored:
     most = settings.get("max_length")
     values: dict[str, Any] = {
         "multilabel": decision.multilabel,
-        "calibrate": settings.get("calibrate", False),
+        "calibrate": decision.calibrated,
         "max_length": most,
     }
     fitted: dict[str, Any] = {"decision_": decision, "classes_": decision.classes}
     if decision.multilabel:
-        values["threshold"] = "tune" if settings["tuned"] else decision.named_thresholds()
+        values["threshold"] = "tune" if decision.tuned else decision.named_thresholds()
     if settings["input"] == "text":
         side = read_text_side(stored)
         values |= {"text": side.pipeline.config, **settings.get("features", {})}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,8 +37,8 @@ class TeachingConfig:
 
     $$\frac{\bar p(c \mid x) \, e^{a [c = z]}}{\sum_k \bar p(k \mid x) \, e^{a [k = z]}}$$
 
-    where z is the label that it has by itself, if it has one, such as that of the review which a
-    sentence is from, and a the `prior`.
+    where z is the label that it has by itself, such as that of the review which a sentence is from,
+    and a the `prior`; without such a label, with what the teachers say alone.
 
     Paper: Hinton, Vinyals and Dean (2015), "Distilling the Knowledge in a Neural Network", NIPS
     workshop, section 2; further texts as in Tang et al. (2019), "Distilling Task-Specific Knowledge
@@ -50,7 +50,7 @@ class TeachingConfig:
             that come with the package.
         texts: Further texts: a list, a file or "NAME:SPLIT"; None for none.
         share: How much of what a labeled text is learned with is theirs.
-        prior: How much a label of a further text's own counts.
+        prior: How much a label of a further text's own counts; then some must have one.
     """
 
     teachers: tuple[Any, ...]
@@ -125,6 +125,8 @@ def taught(
     """
     teachers = [_opened_teacher(owner, each) for each in config.teachers]
     texts, labels = _labeled(x, y)
+    if not texts:
+        raise InputError("there must be at least one text, got none")
     shares = as_label_shares(labels, len(texts))
     classes = class_labels(shares.labels)
     table = shares.table(classes, "training").astype(np.float64)
@@ -141,8 +143,8 @@ def taught(
     more, own_labels = _further(config.texts)
     if more:
         odds = np.log(np.clip(_mean(teachers, more, classes), 1e-6, 1.0))
-        if own_labels is not None and config.prior:
-            odds += config.prior * (np.array(own_labels)[:, None] == classes[None])
+        if config.prior:
+            odds += config.prior * _of_own(own_labels, classes)
         chances = np.exp(odds - odds.max(axis=1, keepdims=True))
         table = np.concatenate([table, chances / chances.sum(axis=1, keepdims=True)])
     names = classes.tolist()
@@ -187,20 +189,38 @@ def _labeled(x: Any, y: Any) -> tuple[list[str], list[Any]]:
     return texts, list(y)
 
 
-def _further(source: Any) -> tuple[list[str], list[str] | None]:
-    """Texts that were not labeled for this, and labels of their own where all have one."""
+def _further(source: Any) -> tuple[list[str], list[str | None]]:
+    """Texts that were not labeled for this, and the label each has by itself, if it has one."""
     if source is None:
-        return [], None
+        return [], []
     if isinstance(source, str | PathLike):
-        source = list(read_input(source, "text"))
-    if not isinstance(source, Sequence):
-        source = list(source)
-    labels = [each.labels[0] for each in source if isinstance(each, LabeledText) and each.labels]
-    texts = [each if isinstance(each, str) else getattr(each, "text", None) for each in source]
-    for number, text in enumerate(texts):
+        source = read_input(source, "text")
+    if not isinstance(source, Iterable) or isinstance(source, Iterator):
+        raise ConfigError(
+            f"teaching.texts must be a list, a file or NAME:SPLIT, got {type(source).__name__}"
+        )
+    texts, labels = [], []
+    for number, each in enumerate(source):
+        text = each if isinstance(each, str) else getattr(each, "text", None)
         if not isinstance(text, str):
-            raise InputError(f"teaching.texts must be texts, got {source[number]!r} at {number}")
-    return texts, labels if labels and len(labels) == len(texts) else None  # type: ignore[return-value]
+            raise InputError(f"teaching.texts must be texts, got {each!r} at {number}")
+        texts.append(text)
+        has_label = isinstance(each, LabeledText) and len(each.labels) == 1
+        labels.append(each.labels[0] if has_label else None)
+    return texts, labels
+
+
+def _of_own(labels: Sequence[str | None], classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which class (N, C) is a text's own label."""
+    names = classes.tolist()
+    unknown = next((each for each in labels if each is not None and each not in names), None)
+    if unknown is not None or not any(each is not None for each in labels):
+        raise InputError(
+            f"teaching.prior is for texts with labels of the training data, {names}, got "
+            f"{'none with a label' if unknown is None else repr(unknown)}; set it to 0"
+        )
+    own: NDArray[np.bool_] = np.array([[each == name for name in names] for each in labels])
+    return own
 
 
 def _mean(

@@ -85,7 +85,7 @@ def open_embedder(source: Any) -> Embedder:
     source.require_fitted()
     if not source.is_contextual:
         raise ConfigError(
-            f"words in context are read by arch 'elmo' and 'transformer', got {source.arch!r}; "
+            f"words in context are read by arch 'elmo' and 'transformer', got {source.arch_!r}; "
             "give its vectors as vectors="
         )
     return source
@@ -93,8 +93,8 @@ def open_embedder(source: Any) -> Embedder:
 
 def embedder_digest(embedder: Embedder) -> str:
     """What names an embedder: its settings, words and weights."""
-    about = {"arch": embedder.arch, "config": to_dict(embedder.model_.config)}
-    if embedder.arch == "transformer":
+    about = {"arch": embedder.arch_, "config": to_dict(embedder.model_.config)}
+    if embedder.arch_ == "transformer":
         about["words"] = embedder.vocabulary_.hash
     found = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(embedder.model_.state_dict().items()):

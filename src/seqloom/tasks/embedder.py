@@ -94,7 +94,7 @@ class Embedder(Estimator):
     @property
     def is_contextual(self) -> bool:
         """Whether a word has vectors in its sentence, not one alone."""
-        return not self.architecture.is_counted
+        return not self.fitted_architecture.is_counted
 
     def fit(
         self,
@@ -116,13 +116,14 @@ class Embedder(Estimator):
             resume: Whether to go on with an interrupted run in `out`; of "word2vec" False.
             callbacks: Told how far it is.
         """
-        if not self.is_contextual:
+        if self.architecture.is_counted:
             return self._fit_words(train, valid, out, resume, callbacks)
         from seqloom.tasks.contextual_embedder import engine_of, fit_context
 
         place = None if out is None else Path(out)
         fitted = fit_context(self, train, valid, place, resume=resume, callbacks=callbacks)
         self._set(engine_of(fitted.engine.model, fitted.vocabulary, fitted.pipeline))
+        self.arch_ = self.arch
         self.metrics_, self.provenance_ = fitted.metrics, fitted.provenance
         if place is not None and fitted.writes:
             reopen(place)
@@ -146,6 +147,7 @@ class Embedder(Estimator):
         known = found._option_defaults()
         found._options = {k: v for k, v in source.engine_.config().items() if k in known}
         found._set(engine)
+        found.arch_ = source.arch_
         found.metrics_, found.provenance_ = dict(source.metrics_), dict(source.provenance_)
         return found
 
@@ -193,6 +195,7 @@ class Embedder(Estimator):
             raise
         # Only now, so that a run that failed leaves the estimator as it was.
         self.model_, self.vocabulary_, self.pipeline_ = model, known, data.pipeline
+        self.arch_ = self.arch
         self._vectors = WordVectors(known.words, model.vectors)
         self.metrics_ = {}
         self.provenance_ = provenance(
@@ -238,7 +241,7 @@ class Embedder(Estimator):
         if not self.is_contextual:
             raise ConfigError(
                 "words in context are read by arch 'elmo' and 'transformer', got "
-                f"{self.arch!r}; embed has its vectors"
+                f"{self.arch_!r}; embed has its vectors"
             )
         return self.engine_
 
@@ -313,7 +316,7 @@ class Embedder(Estimator):
         self.require_fitted()
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={"text": to_dict(self.pipeline_.config)},
             metrics=self.metrics_,

@@ -48,6 +48,8 @@ class Estimator(ABC):
     """The names of the settings that belong to the task, not to the architecture."""
 
     arch: str
+    arch_: str
+    """The architecture it was fitted with, which use and `save` go by."""
     training: TrainConfig | Mapping[str, Any] | None
     model_: Any
     metrics_: dict[str, Any]
@@ -71,6 +73,11 @@ class Estimator(ABC):
     def architecture(self) -> Architecture:
         """The entry of the table."""
         return find_architecture(self.task, self.arch)
+
+    @property
+    def fitted_architecture(self) -> Architecture:
+        """The entry it was fitted with; before that, the one that was set."""
+        return find_architecture(self.task, getattr(self, "arch_", self.arch))
 
     def _option_defaults(self) -> dict[str, Any]:
         """The options of the architecture that a user may set, with their defaults."""
@@ -136,9 +143,9 @@ class Estimator(ABC):
         default = self._option_defaults()[option]
         return bool(self._options.get(option, default) != default)
 
-    def chosen_options(self) -> dict[str, Any]:
-        """Return the options of the architecture that the user chose."""
-        return {name: value for name, value in self._options.items() if self.sets(name)}
+    def given_options(self) -> dict[str, Any]:
+        """Return the options of the architecture that were given, defaults among them."""
+        return dict(self._options)
 
     def build_config(self, **from_data: Any) -> Any:
         """Return the architecture's configuration: options, preset, and what the data decides.
@@ -172,11 +179,12 @@ class Estimator(ABC):
         Fitted models among them, such as an `Embedder` as `vectors`, stay as they are: they are
         what it learns from, not parts of it that are fitted with it.
         """
+        given = self.given_options() | {name: getattr(self, name) for name in self.settings}
         params: dict[str, Any] = {
             name: value if isinstance(value, Estimator) else deepcopy(value)
-            for name, value in self.get_params(deep=False).items()
+            for name, value in given.items()
         }
-        return type(self)(**params)
+        return type(self)(arch=self.arch, **params)
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "model_", None) is not None
@@ -215,6 +223,7 @@ class Estimator(ABC):
         Returns:
             The architecture's configuration.
         """
+        self.arch_ = self.arch
         config = from_dict(load_config_class(self.architecture), stored.header.config)
         known = self._option_defaults()
         self._options = {k: v for k, v in to_dict(config).items() if k in known}

@@ -13,6 +13,7 @@ from torch import nn
 
 from seqloom.config import to_dict
 from seqloom.errors import ConfigError, SeqloomError
+from seqloom.tasks.content import content_digest
 from seqloom.tasks.directory import (
     TRAINING,
     discard_unbegun,
@@ -67,6 +68,19 @@ class RunSettings:
         """The same with what must be the same when it resumes."""
         return replace(self, facts=facts)
 
+    def noting(self, data: Mapping[str, Any], **settings: Any) -> RunSettings:
+        """The same with further facts, which runs of earlier versions did not note.
+
+        Args:
+            data: Data by its name, None where there is none; a digest tells it from other data.
+            settings: Plain values.
+        """
+        if self.place is None:
+            return self
+        digests = {k: None if v is None else content_digest(v) for k, v in data.items()}
+        content = {**self.facts.get("content", {}), **digests, **settings}
+        return replace(self, facts={**self.facts, "content": content})
+
     def with_data(self, asked: Any, *, is_checked: bool) -> RunSettings:
         """The same without an architecture's own patience where nothing can be validated.
 
@@ -93,7 +107,8 @@ def fitting(
 ) -> Iterator[RunSettings]:
     """A fit: what it leaves on the estimator is saved in `out`, once, by one process.
 
-    Set the estimator's attributes at the end, so that a run that fails leaves it as it was.
+    Set the estimator's attributes at the end, so that a run that fails leaves it as it was; `arch_`
+    is set here.
     """
     from seqloom.training.runtime import Runtime
 
@@ -101,6 +116,7 @@ def fitting(
     runtime = Runtime(training.device, training.precision)
     with _training_place(out, resume=resume, is_main=runtime.is_main) as place:
         yield RunSettings(training, place, resume, callbacks)
+    estimator.arch_ = estimator.arch
     if place is not None and runtime.is_main:
         reopen(place)
         estimator.save(place)
@@ -137,6 +153,7 @@ def run_training(
         before_epoch: What is done before each epoch but the first, with L-BFGS.
     """
     training = settings.training
+    settings = settings.noting({"train": train, "valid": valid})
     batches = replace(training.batch, seed=training.batch.seed + training.seed)
     if training.optimizer.name != "lbfgs":
         return run_objective(model, SupervisedObjective(train, valid, goal, batches), settings)

@@ -353,7 +353,7 @@ class Forecaster(Estimator):
         self.require_fitted()
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={
                 "series": to_dict(self.reader_.config),

@@ -245,7 +245,7 @@ def parse_text(model: LanguageModel, text: str) -> Parse:
     """
     model.require_fitted()
     if not isinstance(model.model_, PcfgModel):
-        raise ConfigError(f"trees need a grammar, arch='pcfg', got arch={model.arch!r}")
+        raise ConfigError(f"trees need a grammar, arch='pcfg', got arch={model.arch_!r}")
     return model.model_.best_tree(model.pipeline_.words(text))
 
 

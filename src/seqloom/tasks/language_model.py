@@ -91,7 +91,6 @@ class LanguageModel(Estimator):
     vocabulary_: Vocabulary
     pipeline_: TextPipeline
     engine_: LanguageEngine
-    arch_: str
     window_: int
     reverse_: bool
 
@@ -397,7 +396,7 @@ class LanguageModel(Estimator):
             window=header.settings["window"],
             reverse=header.settings.get("reverse", False),
         )
-        model.arch_, model.window_, model.reverse_ = model.arch, model.window, model.reverse
+        model.window_, model.reverse_ = model.window, model.reverse
         subword = SubwordTokenizer.load(stored.place / SUBWORD) if text.unit == "subword" else None
         model.pipeline_ = TextPipeline(text, subword=subword)
         model.vocabulary_ = Vocabulary.load(stored.place / VOCABULARY)

@@ -105,7 +105,7 @@ def compare(
         unk = model.vocabulary_[model.vocabulary_.specials.unk]
         rows[name] = {
             "name": name,
-            "arch": model.arch,
+            "arch": model.arch_,
             "word_perplexity": perplexity(total, words),
             "perplexity": perplexity(total, len(text.ids)),
             "bits_per_character": bits_per(total, float(text.characters.sum())),

@@ -100,7 +100,7 @@ class CachedLanguage:
         model.require_fitted()
         if not isinstance(model.engine_, HasFeatures):
             raise ConfigError(
-                f"a cache needs the features of a network, got arch={model.arch!r}; give a model "
+                f"a cache needs the features of a network, got arch={model.arch_!r}; give a model "
                 "that is trained by gradients"
             )
         self.model, self._config, self._engine = model, config, model.engine_

@@ -314,6 +314,7 @@ class Reader(Estimator):
 
     def _read(self, data: Any) -> ReadQuestions:
         self.require_fitted()
+        check_use(self)
         return read_all(data, self.splitter_, "evaluation")
 
     def _predict(self, data: ReadQuestions) -> dict[str, str]:
@@ -368,11 +369,12 @@ class Reader(Estimator):
         known = self.words_
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={
                 "text": to_dict(self.splitter_.pipeline.config),
                 **{name: getattr(self, name) for name in STORED},
+                "cut_words": self.splitter_.cut,
                 **({} if known.context is None else {"contextual": known.context.stored()}),
             },
             metrics=self.metrics_,

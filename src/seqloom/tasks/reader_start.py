@@ -12,6 +12,9 @@ from seqloom.errors import ConfigError
 if TYPE_CHECKING:
     from seqloom.tasks.reader import Reader
 
+OF_WORDS = {"vectors": None, "contextual": None, "min_count": 10, "unseen_vectors": True}
+"""Settings, with their defaults, that choose words."""
+
 
 def open_start(owner: Reader) -> Reader | None:
     """Return a copy of the reader that `owner` begins as, if there is one.
@@ -33,12 +36,13 @@ def open_start(owner: Reader) -> Reader | None:
         raise ConfigError(
             f"start must be a reader, a model directory or a name, got {owner.start!r}"
         )
-    for name in ("vectors", "contextual"):
-        if getattr(owner, name) is not None:
-            raise ConfigError(f"start brings the vectors of its words; leave {name} out")
+    for name, default in OF_WORDS.items():
+        if getattr(owner, name) != default:
+            raise ConfigError(f"start brings its words and their vectors; leave {name} out")
     differing: list[tuple[str, Any, Any]] = [
         ("arch", owner.arch, begun.arch),
         ("cut_words", owner.cut_words, begun.cut_words),
+        ("rules", owner.rules, begun.rules),
     ]
     if owner.text is not None:
         wanted = owner.make_splitter().pipeline.config
@@ -53,13 +57,13 @@ def continued(owner: Reader, begun: Reader) -> Any:
     """Return the network of a fitted reader to train further, with the options of `owner`.
 
     Args:
-        owner: Options it sets, such as `dropout`, replace those of the fitted reader.
+        owner: Options it was given, such as `dropout`, replace those of the fitted reader.
         begun: The fitted reader.
 
     Raises:
         ConfigError: If they make another network of it.
     """
-    options = owner.chosen_options()
+    options = owner.given_options()
     config = from_dict(
         load_config_class(owner.architecture), {**to_dict(begun.model_.config), **options}
     )

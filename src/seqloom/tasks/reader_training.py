@@ -118,6 +118,11 @@ class Checked:
             answers[example.id] = joined(said, self.owner.rules)[0].text
         return answers
 
+    def content(self) -> tuple[Any, ...]:
+        """What decides how good answers are: questions and passages, and the true answers."""
+        passages = list(dict.fromkeys(each.passage for each in self.data.examples))
+        return self.encoded, passages, self.answers
+
     def measure(self, model: nn.Module) -> dict[str, float]:
         """Exact match and F1 by the official rules, over all questions."""
         scores = score_answers(self.predictions(model), self.answers, self.owner.rules)
@@ -185,7 +190,18 @@ def learn_to_read(
         if known.context is not None:
             facts["context"] = known.context.digest
             known.context.attach(model)
-        learned = run_objective(model, objective, replace(run, facts=facts))
+        noted = replace(run, facts=facts).noting(
+            {
+                "train": (encoded, articles(train) if owner.other_passages else None),
+                "valid": None if checked is None else checked.content(),
+                "vectors": None if vectors is None else model.input.embedding.weight,
+                "start": None if begun is None else begun.model_.state_dict(),
+            },
+            tune_vectors=owner.tune_vectors,
+            max_words=owner.max_words,
+            rules=owner.rules,
+        )
+        learned = run_objective(model, objective, noted)
     if known.context is not None:
         known.context.finish(model)
     finish(model)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.architectures import find_architecture
-from seqloom.config import apply_overrides, from_dict, load_toml
+from seqloom.config import apply_overrides, differences, from_dict, load_toml, to_dict
 from seqloom.data.fields import read_numbers
 from seqloom.data.inputs import FieldNames, read_input
 from seqloom.data.prepared import Kind
@@ -118,6 +118,10 @@ class Recipe:
             self.arch, **self.settings, training=merge(self.training, training), **self.model
         )
 
+    def for_one_update(self) -> Any:
+        """Return the estimator for one update; the perceptron, which has none, as it is."""
+        return self.estimator(**({} if self.arch == "perceptron" else {"max_steps": 1}))
+
     def fit(self, model: Any, out: Path | None = None, *, resume: bool = False) -> None:
         """Fit an estimator to the data of the recipe; see its own `fit`."""
         valid: Any = None
@@ -134,6 +138,8 @@ class Recipe:
         def look(value: Any) -> Any:
             if isinstance(value, str) and value.startswith(OF_RECIPE):
                 found.append(value.removeprefix(OF_RECIPE))
+                if not found[-1]:
+                    raise ConfigError(f"{OF_RECIPE!r} must be followed by the name of a recipe")
             return value
 
         _everywhere(self.settings, look)
@@ -158,27 +164,60 @@ def with_needed(
     plan: Recipe,
     folder: Path | None = None,
     say: Callable[[str], object] = lambda _: None,
-    **training: Any,
+    make: Callable[[Recipe], Any] = Recipe.estimator,
+    *,
+    asked: tuple[str, ...] = (),
 ) -> Recipe:
     """Return a recipe with the models of others that it learns from; missing ones are fitted.
 
     Args:
         plan: The recipe.
         folder: Where they lie, each under the name of its recipe; by default they are not kept.
-        say: Told which is fitted.
-        training: Settings of the loop in place of theirs.
+        say: Told which is fitted, or found.
+        make: What makes an estimator of one of them.
+        asked: The recipes that this one is needed by.
+
+    Raises:
+        ConfigError: If recipes need each other, or another model lies in the place of one.
     """
     models = {}
     for name in plan.needs():
+        if name in asked:
+            raise ConfigError(f"recipes must not need each other: {', '.join([*asked, name])}")
+        recipe = load_recipe(name)
         place = None if folder is None else folder / Path(name).stem
         if place is not None and (place / HEADER).exists():
-            models[name] = load(place)
+            say(f"recipe {name}: its model is in {place}")
+            models[name] = _found(recipe, place)
             continue
         say(f"recipe {name} first, whose model this one learns from")
-        needed = with_needed(load_recipe(name), folder, say, **training)
-        models[name] = needed.estimator(**training)
+        needed = with_needed(recipe, folder, say, make, asked=(*asked, name))
+        models[name] = make(needed)
         needed.fit(models[name], place, resume=place is not None and (place / TRAINING).is_dir())
     return plan.with_models(models)
+
+
+def _found(recipe: Recipe, place: Path) -> Any:
+    """The model in a place, if it is what a recipe gives."""
+    model = load(place)
+    wanted, had = {"task": recipe.task, "arch": recipe.arch}, {"task": model.task}
+    had["arch"] = model.arch
+    if isinstance(recipe.data.train, str) and not recipe.data.fields:
+        wanted["train"], had["train"] = recipe.data.train, model.provenance_.get("train")
+    config = to_dict(model.model_.config) if hasattr(model.model_, "config") else {}
+    for name in recipe.model.keys() & config.keys():
+        wanted[name], had[name] = _as_listed(recipe.model[name]), _as_listed(config[name])
+    changed = list(differences(wanted, had))
+    if changed:
+        raise ConfigError(
+            f"{place} holds another model than its recipe gives: {'; '.join(changed)}; move it, or "
+            "choose another place"
+        )
+    return model
+
+
+def _as_listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 OF_RECIPE = "recipe:"

@@ -274,7 +274,7 @@ class Recognizer(Estimator):
         self.require_fitted()
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={"labels": labels_to_dict(self.labels_)},
             metrics=self.metrics_,

@@ -213,7 +213,7 @@ class Regressor(Estimator):
         self.require_fitted()
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={"one": self._one},
             metrics=self.metrics_,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.architectures import load_config_class, load_model_class
+from seqloom.architectures import Architecture, load_config_class, load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.data.examples import Relation
 from seqloom.data.relations import MARKERS, Marked
@@ -58,6 +58,16 @@ TRAINING = {
 with a penalty in the loss brings to 0 within an epoch."""
 
 
+class EntitySettings(NamedTuple):
+    """The settings of entities a classifier was fitted with, which use and `save` go by."""
+
+    position_size: int
+    max_distance: int
+    entity_states: bool
+    around: int | None
+    other: str
+
+
 class RelationClassifier(Estimator):
     """Learns which relation holds between two marked entities of a sentence.
 
@@ -94,6 +104,8 @@ class RelationClassifier(Estimator):
     Attributes:
         classes_: The labels, sorted.
         vocabulary_: The words known.
+        entities_: `position_size`, `max_distance`, `entity_states`, `around` and `other` as it was
+            fitted with them, which use and `save` go by.
 
     Examples:
         >>> near = ["<e1>cats</e1> eat <e2>fish</e2>", "<e2>fish</e2> fears <e1>cats</e1>"]
@@ -132,6 +144,7 @@ class RelationClassifier(Estimator):
     other: str
     valid_share: float
     classes_: NDArray[Any]
+    entities_: EntitySettings
     words_: WordSequences
     pipeline_: TextPipeline
 
@@ -199,7 +212,8 @@ class RelationClassifier(Estimator):
         limits = self._check_settings()
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             pipeline = self._make_pipeline()
-            read = self._reading(pipeline)
+            entities = self._entity_settings()
+            read = _reading(pipeline, entities.around, self.architecture)
             train = read_labeled_sentences(X, y, read, "training")
             if valid is None:
                 train, checked = set_apart(train, self.valid_share, settings.training.seed)
@@ -209,7 +223,7 @@ class RelationClassifier(Estimator):
             run = settings.with_data(self.training, is_checked=checked is not None)
             fitted = learn_relations(self, train, checked, limits, run)
             self.model_, self.words_, self.classes_, self.metrics_, history = fitted
-            self.pipeline_ = pipeline
+            self.pipeline_, self.entities_ = pipeline, entities
             facts = {"examples": len(train.words), **history}
             self.provenance_ = origin(X, valid, run.training, **facts)
         return self
@@ -245,15 +259,13 @@ class RelationClassifier(Estimator):
             return TextPipeline(self.text)
         return TextPipeline(from_dict(TextConfig, self.text or {}, where="text"))
 
-    def _reading(self, pipeline: TextPipeline) -> Callable[[list[Marked]], list[list[str]]]:
-        """How sentences become the words that are read of them."""
-        most = load_config_class(self.architecture).MAX_LENGTH
+    def _entity_settings(self) -> EntitySettings:
+        return EntitySettings(*(getattr(self, name) for name in EntitySettings._fields))
 
-        def read(sentences: list[Marked]) -> list[list[str]]:
-            found = [marked_words(pipeline, sentence) for sentence in sentences]
-            return [each.words for each in near_entities(found, self.around, most)]
-
-        return read
+    def _read(self, sentences: list[Marked]) -> list[list[str]]:
+        """The words that are read of sentences, in use."""
+        read = _reading(self.pipeline_, self.entities_.around, self.fitted_architecture)
+        return read(sentences)
 
     def build_network(self, config: Any) -> Any:
         """The network of a configuration, with what is read of the entities if it is wanted."""
@@ -288,7 +300,7 @@ class RelationClassifier(Estimator):
     def _marked(self, x: Any) -> tuple[list[Marked], list[list[str]]]:
         self.require_fitted()
         sentences, _ = read_sentences(x)
-        return sentences, self._reading(self.pipeline_)(sentences)
+        return sentences, self._read(sentences)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each label, (N, C), as `classes_` stand."""
@@ -346,10 +358,10 @@ class RelationClassifier(Estimator):
         self.require_fitted()
         if y is None and isinstance(data, tuple) and len(data) == 2:
             data, y = data
-        given = read_labeled_sentences(data, y, self._reading(self.pipeline_), "evaluation")
+        given = read_labeled_sentences(data, y, self._read, "evaluation")
         chosen = self._shares(given.words).argmax(axis=1)
         predicted = self.classes_[chosen]
-        return score_relations(predicted.tolist(), given.labels, other=self.other)
+        return score_relations(predicted.tolist(), given.labels, other=self.entities_.other)
 
     def evaluate(self, data: Any, y: Any = None) -> dict[str, float]:
         """Return how well labeled sentences are classified.
@@ -386,17 +398,13 @@ class RelationClassifier(Estimator):
         context = self.words_.context
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={
                 **({} if context is None else {"contextual": context.stored()}),
                 "classes": labels_to_dict(self.classes_),
                 "text": to_dict(self.pipeline_.config),
-                "position_size": self.position_size,
-                "max_distance": self.max_distance,
-                "entity_states": self.entity_states,
-                "around": self.around,
-                "other": self.other,
+                **self.entities_._asdict(),
             },
             metrics=self.metrics_,
             provenance=self.provenance_,
@@ -415,7 +423,7 @@ class RelationClassifier(Estimator):
         given |= {"entity_states": settings.get("entity_states", False)}
         given |= {"around": settings.get("around")}
         model = cls(stored.header.architecture, text=text, **given)
-        model.pipeline_ = TextPipeline(text)
+        model.pipeline_, model.entities_ = TextPipeline(text), model._entity_settings()
         context = stored_context(stored, MARKERS)
         model.contextual = context and context.settings
         words = Vocabulary.load(stored.place / VOCABULARY)
@@ -426,3 +434,16 @@ class RelationClassifier(Estimator):
         load_weights(model.model_, stored)
         model.model_.eval()
         return model
+
+
+def _reading(
+    pipeline: TextPipeline, around: int | None, architecture: Architecture
+) -> Callable[[list[Marked]], list[list[str]]]:
+    """How sentences become the words that are read of them."""
+    most = load_config_class(architecture).MAX_LENGTH
+
+    def read(sentences: list[Marked]) -> list[list[str]]:
+        found = [marked_words(pipeline, sentence) for sentence in sentences]
+        return [each.words for each in near_entities(found, around, most)]
+
+    return read

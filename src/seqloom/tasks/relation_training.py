@@ -129,10 +129,16 @@ def learn_relations(
         if vectors is not None:
             share = begin_with(model, words, vectors, tuned=owner.tune_vectors, seed=seed)
             history["words_with_vectors"] = share
+        given = None if vectors is None else model.input.embedding.weight
+        noted = replace(run, facts=facts).noting(
+            {"train": examples, "valid": checked, "vectors": given},
+            tune_vectors=owner.tune_vectors,
+            other=owner.other,
+        )
         if context is not None:
             context.attach(model)
         goal = _goal_of(model, owner, classes)
-        learned = _run(model, examples, checked, goal, replace(run, facts=facts))
+        learned = _run(model, examples, checked, goal, noted)
     if context is not None:
         context.finish(model)
     finish(model)

@@ -129,7 +129,7 @@ def _learn(
         pairs=len(train),
         vocabularies=[None if each is None else each.hash for each in known],
         **({} if text.context is None else {"context": text.context.digest}),
-    )
+    ).noting({"train": train, "valid": valid})
     batches = replace(training.batch, seed=training.batch.seed + training.seed)
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
@@ -165,7 +165,7 @@ def save_pairs(estimator: Any, directory: str | PathLike[str], settings: Mapping
     text: PairText = estimator.text_
     header = ModelHeader(
         task=estimator.task,
-        architecture=estimator.arch,
+        architecture=estimator.arch_,
         config=to_dict(estimator.model_.config),
         settings={
             TEXT: text.to_dict(),

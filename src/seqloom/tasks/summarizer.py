@@ -160,6 +160,7 @@ class Summarizer(Estimator):
             else from_dict(ReadingConfig, given or {}, where="reading")
         )
         self._reader = Reader(config, segmenter=self.segmenter, tagger=self.tagger)
+        self.arch_ = self.arch
         self.model_: Scorer = load_model_class(self.architecture)(self.build_config())
 
     def set_params(self, **params: Any) -> Self:
@@ -426,7 +427,7 @@ class Summarizer(Estimator):
             learned |= {"weights": dict(model.weights), "cues": dict(model.cues)}
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.build_config()),
             settings={"reading": to_dict(self._reader.config)},
             metrics=self.metrics_,

@@ -390,7 +390,7 @@ class Tagger(Estimator):
         context = None if reader is None else reader.context
         header = ModelHeader(
             task=self.task,
-            architecture=self.arch,
+            architecture=self.arch_,
             config=to_dict(self.model_.config),
             settings={
                 "tags": {"names": tags.names, "scheme": tags.scheme, "inner": tags.inner},

@@ -154,6 +154,13 @@ def learn_tags(
         if vectors is not None and reader is not None:
             share = begin_with(model, reader.words, vectors, tuned=owner.tune_vectors, seed=seed)
             history["words_with_vectors"] = share
+        given = None if vectors is None or reader is None else model.input.embedding.weight
+        noted = replace(run, facts=facts).noting(
+            {"vectors": given},
+            tune_vectors=owner.tune_vectors,
+            constrained=owner.constrained,
+            schemes=[tags.scheme, tags.inner],
+        )
         limited = tags.constraints() if owner.constrained else None
         if limited is not None and isinstance(model.output, CRF):
             model.output.constrain(*limited)
@@ -161,7 +168,7 @@ def learn_tags(
             _standardize(model, train.items)
         if context is not None:
             context.attach(model)
-        learned = _run(model, reader, tags, (train, valid), replace(run, facts=facts))
+        learned = _run(model, reader, tags, (train, valid), noted)
     if context is not None:
         context.finish(model)
     if reader is not None:
@@ -236,11 +243,17 @@ def _run(
         found = tag_metrics(predicted, valid.tags, tags)
         return {name: value for name, value in found.items() if "/" not in name}
 
+    items = read_items(reader, train.items)
     objective = TaggingObjective(
-        read_items(reader, train.items),
+        items,
         targets,
         measure,
         "accuracy" if tags.scheme is None else "f1",
         replace(training.batch, seed=training.batch.seed + training.seed),
     )
-    return run_objective(model, objective, settings)
+    gold = None
+    if valid is not None and valid.tags is not None:
+        gold = checked, [tag for row in valid.tags for tag in row]
+    return run_objective(
+        model, objective, settings.noting({"train": (items, targets), "valid": gold})
+    )

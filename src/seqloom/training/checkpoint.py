@@ -89,14 +89,32 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor],
 def unpack_optimizer(
     optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], values: Mapping[str, Any]
 ) -> None:
-    """Put a state that `pack_optimizer` took apart back into an optimizer of the same kind."""
+    """Put a state that `pack_optimizer` took apart back into an optimizer of the same kind.
+
+    Raises:
+        RuntimeError: If it is the state of other weights.
+    """
     state: dict[int, dict[str, Any]] = {}
     for key, value in (*values.items(), *tensors.items()):
         index, _, name = key.partition(".")
         state.setdefault(int(index), {})[name] = value
+    _check_fits(optimizer, state)
     whole = optimizer.state_dict()
     whole["state"] = state
     optimizer.load_state_dict(whole)
+
+
+def _check_fits(optimizer: torch.optim.Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    for index, values in state.items():
+        if not 0 <= index < len(weights):
+            raise RuntimeError(f"the optimizer has {len(weights)} weights, got state of {index}")
+        for name, value in values.items():
+            shape = tuple(weights[index].shape)
+            if isinstance(value, Tensor) and value.ndim and tuple(value.shape) != shape:
+                raise RuntimeError(
+                    f"{name} of weight {index} must be of shape {shape}, got {tuple(value.shape)}"
+                )
 
 
 def random_state() -> dict[str, Tensor]:
