@@ -467,7 +467,7 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
     good, bad, long = names["model"].predict_proba(["good film", "bad film", "long film"])[:, 0]
     assert good > 0.7 > 0.5 > long > bad
     exec(blocks[3], names)
-    assert names["model"].provenance_["teaching"]["further"] == 2
+    assert names["model"].provenance_["teaching"]["further"] == 20
 
 
 def test_divergence_is_the_mean_of_both_ways_of_torchs():
