@@ -1,4 +1,4 @@
-"""SemEval-2010 Task 8 over architectures, poolings and seeds, by the official score.
+r"""SemEval-2010 Task 8 over architectures, poolings and seeds, by the official score.
 
     python benchmarks/relations.py --out relations --processes 8 --seconds 1200
     python benchmarks/relations.py --out relations --table
@@ -8,6 +8,13 @@ Every run sets its own tenth of the training data apart and keeps the epoch that
 first table has a row an architecture, the second a row a pooling of the same network; "chosen" is
 the test figure of the seed that is best on validation.
 
+A network may be taught by others of the same seed, or fold, that an earlier call kept:
+
+    python benchmarks/noun_pairs.py --out pairs.txt
+    python benchmarks/relations.py --out relations --arch blstm joint-attention --keep models
+    python benchmarks/relations.py --out relations --arch att-blstm --kept models \
+        --teachers blstm joint-attention --texts pairs.txt
+
 With --folds nothing of the test data is read: every training sentence is predicted by a network
 that learned from the other folds, without validation data, the last epoch's weights. The table has
 the official F1 of all predictions together, by fold, and the mean cross-entropy of a label.
@@ -16,6 +23,7 @@ the official F1 of all predictions together, by fold, and the mean cross-entropy
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,10 +67,23 @@ def settings_of(cell: Cell) -> tuple[dict[str, Any], dict[str, Any], dict[str, A
         own["position_size"] = cell["positions"]
     if cell["pooling"] is not None:
         model["pooling"] = cell["pooling"]
+    if cell.get("teachers"):
+        teachers = [str(kept_place(cell, arch)) for arch in cell["teachers"]]
+        own["teaching"] = {"teachers": teachers, "texts": marked_texts(cell["texts"])}
     changes = {"seed": cell["seed"], "device": device()}
     if cell["epochs"]:
         changes["epochs"] = cell["epochs"]
     return own, merge(recipe.training, changes), model
+
+
+def kept_place(cell: Cell, arch: str) -> Path:
+    """Where a network of the seed of a cell, or of its fold, is kept."""
+    return Path(cell["models"]) / f"{arch}-{cell['seed']}{'-fold' if cell.get('folds') else ''}"
+
+
+def marked_texts(path: str | None) -> list[str] | None:
+    """The marked sentences of a file, one a line."""
+    return None if path is None else Path(path).read_text(encoding="utf-8").splitlines()
 
 
 def run_cell(cell: Cell, limit: TimeLimit) -> Result:
@@ -70,6 +91,8 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     own, training, model = settings_of(cell)
     classifier = RelationClassifier(cell["arch"], **own, training=training, **model)
     classifier.fit(cell["train"], callbacks=[limit])
+    if cell.get("keep"):
+        classifier.save(kept_place(cell, cell["arch"]))
     to_device(classifier.model_)
     found = classifier.evaluate(cell["test"])
     return {
@@ -91,6 +114,8 @@ def run_fold(cell: Cell, _limit: TimeLimit) -> Result:
         cell["arch"], **{**own, "valid_share": 0}, training=training, **model
     )
     classifier.fit([each for place, each in enumerate(data) if place not in apart])
+    if cell.get("keep"):
+        classifier.save(kept_place(cell, cell["arch"]))
     to_device(classifier.model_)
     held = [data[place] for place in sorted(apart)]
     shares, names = classifier.predict_proba(held), classifier.classes_.tolist()
@@ -132,6 +157,10 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
         "test": options.test,
         "vectors": options.vectors,
     }
+    if options.keep:
+        rest |= {"keep": True, "models": str(options.keep)}
+    if options.teachers:
+        rest |= {"teachers": options.teachers, "texts": options.texts, "models": str(options.kept)}
     plain = [(arch, None, None, changes) for changes in options.set for arch in options.arch]
     more = [(arch, None, None, changes) for changes in options.later for arch in options.pooled]
     more += [(arch, pooling, None, "") for arch in options.pooled for pooling in options.pooling]
@@ -190,10 +219,14 @@ def main() -> None:
     parser.add_argument("--train", default="semeval2010-task8:train")
     parser.add_argument("--test", default="semeval2010-task8:test")
     parser.add_argument("--vectors", default=None, help="another file than the recipe's")
+    parser.add_argument("--keep", type=Path, help="save the networks in this folder")
+    parser.add_argument("--teachers", nargs="*", default=[], help="architectures that teach")
+    parser.add_argument("--kept", type=Path, help="the folder they were kept in")
+    parser.add_argument("--texts", default=None, help="marked sentences that nobody labeled")
     parser.add_argument("--folds", type=int, default=0, help="parts of the training data")
     options = parser.parse_args()
     if options.folds:
-        options.seeds = range(options.folds)
+        options.seeds = [seed for seed in options.seeds if seed < options.folds]
         cells = [{**cell, "folds": options.folds} for cell in cells_of(options)]
         show_folds(run_cells(cells, run_fold, options))
     elif options.table:

@@ -226,7 +226,11 @@ def test_without_a_listener_it_goes_to_standard_error(capsys):
     [
         ("kneser-nay", {}, "unknown smoothing 'kneser-nay'; did you mean 'kneser-ney'"),
         ("add-delta", {"detla": 1}, "unknown option of add-delta 'detla'; did you mean 'delta'"),
-        ("add-delta", {"delta": 0}, "delta must be greater than 0 and at most .*, got 0; for no smoothing"),
+        (
+            "add-delta",
+            {"delta": 0},
+            "delta must be greater than 0 and .*, got 0; for no smoothing",
+        ),
         ("good-turing", {"cutoff": 0}, "cutoff must be at least 1 and at most .*, got 0"),
         ("stupid-backoff", {"backoff": 1.5}, r"backoff must lie in \(0, 1\], got 1.5"),
         ("jelinek-mercer", {"weights": [0.5, 2]}, r"weights must lie in \[0, 1\], got \[0.5, 2\]"),

@@ -34,7 +34,6 @@ from seqloom.tasks.classifier_settings import (
     word_vectors,
 )
 from seqloom.tasks.classifier_storage import read_classifier, save_classifier
-from seqloom.tasks.classifier_teaching import TeachingConfig, taught, teaching_config
 from seqloom.tasks.classifier_text import Terms, features_like
 from seqloom.tasks.classifier_training import class_weights, learn_classes
 from seqloom.tasks.contextual import ContextReader, context_reader
@@ -52,6 +51,7 @@ from seqloom.tasks.labeled import Labeled, is_pair, read_examples
 from seqloom.tasks.pretrained import VectorSource, put_vectors
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.supervised_objective import all_scores
+from seqloom.tasks.teaching import TeachingConfig, taught, teaching_config
 from seqloom.tasks.text_features import TextFeatures
 from seqloom.tasks.unseen_words import extend_words
 from seqloom.text import TextConfig, TextPipeline
@@ -109,7 +109,7 @@ class Classifier(Estimator):
         valid_share: The share of the training data that validates where `fit` is given no `valid`;
             None takes the architecture's own, 0 for linear ones and else 0.1.
         teaching: Fitted classifiers to learn from beside the labels, and texts that nobody labeled:
-            a `seqloom.tasks.classifier_teaching.TeachingConfig` or a table of its settings.
+            a `seqloom.tasks.teaching.TeachingConfig` or a table of its settings.
         training: Settings of the loop. The perceptron follows its own rule and knows `epochs` and
             `seed` alone.
         options: Settings of the architecture: `l2`, `hidden_sizes`, `dropout`, `embed_size`,

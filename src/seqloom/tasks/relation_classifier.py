@@ -28,6 +28,7 @@ from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.labeled import Labeled
 from seqloom.tasks.labels import labels_from_dict, labels_to_dict
 from seqloom.tasks.relation_results import RelationFound, describe
+from seqloom.tasks.relation_teaching import taught_relations
 from seqloom.tasks.relation_text import (
     marked_words,
     near_entities,
@@ -39,6 +40,7 @@ from seqloom.tasks.relation_words import MARKER_IDS
 from seqloom.tasks.scikit import estimator_tags
 from seqloom.tasks.setting_checks import check_flags, check_whole
 from seqloom.tasks.supervised_objective import all_scores
+from seqloom.tasks.teaching import TeachingConfig, teaching_config
 from seqloom.tasks.text_features import TermLimits
 from seqloom.tasks.unseen_words import check_unseen
 from seqloom.text import TextConfig, TextPipeline, Vocabulary
@@ -97,6 +99,9 @@ class RelationClassifier(Estimator):
         other: The label that stands for no relation; it is not in the official score.
         valid_share: The share of the training data that chooses the weights and decides when to
             stop where `fit` is given no `valid`. It is drawn by the seed of `training`.
+        teaching: Fitted relation classifiers to learn from beside the labels, and sentences with
+            two marked entities that nobody labeled: a `seqloom.tasks.teaching.TeachingConfig` or a
+            table of its settings.
         training: Settings of the loop. What is not set is as in Zhou et al. (2016): AdaDelta at
             rate 1.0 and batches of 10, but for "transformer".
         options: Settings of the architecture: `hidden_size`, `pooling`, `dropout`, `l2`, ...
@@ -129,6 +134,7 @@ class RelationClassifier(Estimator):
         "around",
         "other",
         "valid_share",
+        "teaching",
         "training",
     )
     text: TextConfig | Mapping[str, Any] | None
@@ -143,6 +149,7 @@ class RelationClassifier(Estimator):
     around: int | None
     other: str
     valid_share: float
+    teaching: TeachingConfig | Mapping[str, Any] | None
     classes_: NDArray[Any]
     entities_: EntitySettings
     words_: WordSequences
@@ -164,6 +171,7 @@ class RelationClassifier(Estimator):
         around: int | None = None,
         other: str = OTHER,
         valid_share: float = 0.1,
+        teaching: TeachingConfig | Mapping[str, Any] | None = None,
         training: TrainConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -182,6 +190,7 @@ class RelationClassifier(Estimator):
             around=around,
             other=other,
             valid_share=valid_share,
+            teaching=teaching,
             training=training,
         )
 
@@ -210,6 +219,7 @@ class RelationClassifier(Estimator):
             callbacks: Told how it goes; see `seqloom.training`.
         """
         limits = self._check_settings()
+        teaching = teaching_config(self)
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             pipeline = self._make_pipeline()
             entities = self._entity_settings()
@@ -221,7 +231,10 @@ class RelationClassifier(Estimator):
                 pair = valid if isinstance(valid, tuple) and len(valid) == 2 else (valid, None)
                 checked = read_labeled_sentences(pair[0], pair[1], read, "validation")
             run = settings.with_data(self.training, is_checked=checked is not None)
-            fitted = learn_relations(self, train, checked, limits, run)
+            taught = None
+            if teaching is not None:
+                taught = taught_relations(type(self), teaching, train, read)
+            fitted = learn_relations(self, train, checked, limits, run, taught=taught)
             self.model_, self.words_, self.classes_, self.metrics_, history = fitted
             self.pipeline_, self.entities_ = pipeline, entities
             facts = {"examples": len(train.words), **history}

@@ -235,14 +235,16 @@ def open_relations(source: str | PathLike[str], names: FieldNames | None = None)
 
 @dataclass(frozen=True)
 class LabeledSentences:
-    """Tokenized sentences, markers among their words, and their labels."""
+    """Tokenized sentences, markers among their words, their labels, and what was tokenized."""
 
     words: list[list[str]]
     labels: list[str]
+    sentences: list[Marked]
 
     def part(self, index: NDArray[np.int64]) -> LabeledSentences:
         """Return the sentences at these places."""
-        return LabeledSentences([self.words[i] for i in index], [self.labels[i] for i in index])
+        columns = (self.words, self.labels, self.sentences)
+        return LabeledSentences(*([column[i] for i in index] for column in columns))  # type: ignore[arg-type]
 
 
 def read_labeled_sentences(
@@ -265,4 +267,4 @@ def read_labeled_sentences(
     for number, label in enumerate(labels):
         if not isinstance(label, str):
             raise InputError(f"the label of sentence {number} must be a text, got {label!r}")
-    return LabeledSentences(read(sentences), labels)
+    return LabeledSentences(read(sentences), labels, sentences)

@@ -20,6 +20,7 @@ from seqloom.tasks.contextual import context_reader
 from seqloom.tasks.fitting import Learned, RunSettings, run_objective
 from seqloom.tasks.labels import class_labels, numbered
 from seqloom.tasks.pretrained import open_vectors
+from seqloom.tasks.relation_teaching import TaughtRelations
 from seqloom.tasks.relation_text import LabeledSentences
 from seqloom.tasks.relation_words import (
     begin_with,
@@ -89,6 +90,8 @@ def learn_relations(
     valid: LabeledSentences | None,
     limits: TermLimits,
     run: RunSettings,
+    *,
+    taught: TaughtRelations | None = None,
 ) -> FittedRelations:
     """Train a new network; it ends with the weights of the best official score on `valid`.
 
@@ -98,11 +101,13 @@ def learn_relations(
         valid: The validation data, if there is any.
         limits: Which words of the training data are kept.
         run: The settings of the loop and where it runs.
+        taught: What it learns in place of the training data's labels alone, if others teach it.
     """
     classes = class_labels(np.array(train.labels))
+    read = train.words if taught is None else taught.words
     vectors = None if owner.vectors is None else open_vectors(owner.vectors)
     others = [] if valid is None or not owner.unseen_vectors else valid.words
-    words = choose_words(train.words, limits, others, vectors)
+    words = choose_words(read, limits, others, vectors)
     context = context_reader(owner.contextual, MARKERS)
     sizes = {"vocab_size": len(words), "input_size": 0, "output_size": len(classes)}
     if vectors is not None and not owner.sets("embed_size"):
@@ -112,7 +117,7 @@ def learn_relations(
     config = owner.build_config(**sizes)
     facts = {
         "model": to_dict(config),
-        "examples": len(train.words),
+        "examples": len(read),
         "classes": classes.tolist(),
         "vocabulary": words.hash,
         "positions": [owner.position_size, owner.max_distance, owner.entity_states, owner.around],
@@ -120,9 +125,13 @@ def learn_relations(
     if context is not None:
         facts["context"] = context.digest
     terms = WordSequences(words, None, context)
-    examples = relation_examples(train, terms, classes, "training")
+    if taught is None:
+        examples = relation_examples(train, terms, classes, "training")
+    else:
+        examples = Examples(terms(taught.words), taught.shares)
     checked = None if valid is None else relation_examples(valid, terms, classes, "validation")
-    seed, history = run.training.seed, {}
+    seed = run.training.seed
+    history: dict[str, Any] = {} if taught is None else {"teaching": taught.facts}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = owner.build_network(config)

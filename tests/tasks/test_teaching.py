@@ -12,7 +12,7 @@ import pytest
 from seqloom import Classifier
 from seqloom.data.examples import LabeledText
 from seqloom.errors import ConfigError, InputError
-from seqloom.tasks.classifier_teaching import TeachingConfig, taught
+from seqloom.tasks.teaching import TeachingConfig, taught
 
 TEXTS = ["good film", "bad film", "good plot", "bad plot", "fine film", "poor plot"]
 LABELS = ["+", "-", "+", "-", "+", "-"]

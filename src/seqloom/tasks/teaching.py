@@ -81,15 +81,15 @@ class Taught(NamedTuple):
     facts: dict[str, Any]
 
 
-def teaching_config(owner: Classifier) -> TeachingConfig | None:
-    """Return how a classifier is to be taught, if it is.
+def teaching_config(owner: Any) -> TeachingConfig | None:
+    """Return how a classifier, of texts or of relations, is to be taught, if it is.
 
     Raises:
         ConfigError: If it is not made for that, or a setting makes no sense.
     """
     if owner.teaching is None:
         return None
-    if owner.multilabel:
+    if getattr(owner, "multilabel", False):
         raise ConfigError("teaching is for one label a text, got multilabel=True")
     if isinstance(owner.teaching, TeachingConfig):
         return owner.teaching
@@ -123,7 +123,7 @@ def taught(
         share: That share.
         seed: What decides which they are.
     """
-    teachers = [_opened_teacher(owner, each) for each in config.teachers]
+    teachers = [open_teacher(type(owner), each) for each in config.teachers]
     texts, labels = _labeled(x, y)
     if not texts:
         raise InputError("there must be at least one text, got none")
@@ -138,11 +138,11 @@ def taught(
             texts = [text for text, away in zip(texts, apart, strict=True) if not away]
             table = table[~apart]
     if config.share:
-        said = _mean(teachers, texts, classes)
+        said = mean_shares(teachers, texts, classes)
         table = (1 - config.share) * table + config.share * said
     more, own_labels = _further(config.texts)
     if more:
-        odds = np.log(np.clip(_mean(teachers, more, classes), 1e-6, 1.0))
+        odds = np.log(np.clip(mean_shares(teachers, more, classes), 1e-6, 1.0))
         if config.prior:
             odds += config.prior * _of_own(own_labels, classes)
         chances = np.exp(odds - odds.max(axis=1, keepdims=True))
@@ -160,13 +160,21 @@ def taught(
     return Taught([*texts, *more], found, valid, facts)
 
 
-def _opened_teacher(owner: Classifier, source: Any) -> Classifier:
-    kind = type(owner)
+def open_teacher(kind: type[Any], source: Any) -> Any:
+    """Return a fitted model of a kind that gives one probability a class.
+
+    Args:
+        kind: The class of the estimator that is taught.
+        source: A teacher, its directory, or the name of one that comes with the package.
+
+    Raises:
+        ConfigError: If it is none.
+    """
     teacher = kind.load(source) if isinstance(source, str | PathLike) else source
     if not isinstance(teacher, kind):
-        raise ConfigError(f"a teacher must be a Classifier or a directory, got {source!r}")
+        raise ConfigError(f"a teacher must be a {kind.__name__} or a directory, got {source!r}")
     teacher.require_fitted()
-    if teacher.multilabel or not hasattr(teacher, "predict_proba"):
+    if getattr(teacher, "multilabel", False) or not hasattr(teacher, "predict_proba"):
         raise ConfigError(
             "a teacher must give one probability a class, which multilabel classifiers and "
             f"perceptrons do not, got arch={teacher.arch!r}"
@@ -223,8 +231,8 @@ def _of_own(labels: Sequence[str | None], classes: NDArray[Any]) -> NDArray[np.b
     return own
 
 
-def _mean(
-    teachers: Sequence[Classifier], texts: Sequence[str], classes: NDArray[Any]
+def mean_shares(
+    teachers: Sequence[Any], texts: Sequence[Any], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """The mean probability of each class, (N, C), by several teachers."""
     total = np.zeros((len(texts), len(classes)))
