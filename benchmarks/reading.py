@@ -9,11 +9,13 @@
     python benchmarks/reading.py --long MODEL
     python benchmarks/reading.py --long MODEL --held-out --documents article
 
-A run follows its recipe; the epoch is chosen on articles of the training data and dev is read once,
-at the end. Its directory under `--out` holds the model; one that was stopped goes on from its
-checkpoint. `--step` times updates on our kernels and on torch's own layers, by turns. `--cpu` times
-answers, `--long` hides passages in documents of 20,000 words; with `--held-out` they are of the
-training articles that the reader was chosen by, as its settings for long documents are.
+A run follows its recipe; the epoch is chosen on articles of the training data, if any are set
+apart, and dev is read once, at the end. The readers that teach a taught one lie under `--out` in
+the folder `teachers`, each under the name of its recipe; those that are missing are trained first.
+A run's directory under `--out` holds the model; one that was stopped goes on from its checkpoint.
+`--step` times updates on our kernels and on torch's own layers, by turns. `--cpu` times answers,
+`--long` hides passages in documents of 20,000 words; with `--held-out` they are of the training
+articles that the reader was chosen by, as its settings for long documents are.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import statistics
 import time
 from itertools import islice
@@ -53,10 +56,9 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "bidaf + other passages": ("english-reader", ()),
     "rnet-notes + exact match": ("squad-rnet-notes", ("model.exact_match=true",)),
     "rnet-paper": ("squad-rnet-paper", ()),
-    "rnet, gated in parallel, pointer": (
-        "squad-rnet-notes",
-        ("arch=rnet", "model.self_gate=true", "model.output=pointer"),
-    ),
+    "rnet, gated in parallel, pointer": ("squad-rnet", ()),
+    "rnet, taught": ("squad-rnet-taught", ()),
+    "rnet-notes + ELMo": ("squad-rnet-notes", ("contextual=english-elmo",)),
     "cmrc-bidaf": ("cmrc-bidaf", ()),
 }
 GROUPS = {
@@ -70,10 +72,12 @@ STEP_UPDATES = 40
 def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     """Fit one reader and measure it; dev is read here and nowhere else."""
     from seqloom import Reader
-    from seqloom.tasks.recipe import load_recipe
+    from seqloom.tasks.recipe import load_recipe, with_needed
 
     recipe, changes = ROWS[cell["row"]]
-    plan = load_recipe(recipe, [*changes, *cell["set"]])
+    plan = with_needed(
+        load_recipe(recipe, [*changes, *cell["set"]]), Path(cell["folder"]) / "teachers", print
+    )
     name = f"{cell['row'].replace(', ', '-').replace(' + ', '-').replace(' ', '-')}-{cell['seed']}"
     if cell["set"]:
         name += "-" + hashlib.sha256(" ".join(cell["set"]).encode()).hexdigest()[:6]
@@ -92,8 +96,8 @@ def run_cell(cell: Cell, limit: TimeLimit) -> Result:
     return {
         "exact": found["exact"],
         "f1": found["f1"],
-        "valid_exact": model.metrics_["valid_exact"],
-        "valid_f1": model.metrics_["valid_f1"],
+        "valid_exact": model.metrics_.get("valid_exact", math.nan),
+        "valid_f1": model.metrics_.get("valid_f1", math.nan),
         "epochs": history["epochs"],
         "updates": history["updates"],
         "training_seconds": history["seconds"],
@@ -122,6 +126,8 @@ def show(results: list[Result]) -> None:
 
 
 def _spread(values: list[float]) -> str:
+    if any(map(math.isnan, values)):
+        return ""
     mean = f"{statistics.mean(values):.2f}"
     return f"{mean} ± {statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
@@ -147,7 +153,7 @@ def measure_steps(rows: list[str], changed: list[str], chosen: str) -> None:
     data, _ = encode_training(train, words, reader.max_length)
     print(f"read and numbered in {time.perf_counter() - began:.1f} s", flush=True)
     training = reader.build_training()
-    objective = ReadingObjective(data, lambda _: {}, training.batch, None, reader.consistency)
+    objective = ReadingObjective(data, lambda _: {}, training.batch, consistency=reader.consistency)
     batches = list(islice(objective.batches(0, 0, rank=0, world_size=1), STEP_UPDATES))
     assert words.characters is not None
     sizes = {"vocab_size": len(words.words), "char_vocab_size": len(words.characters)}

@@ -137,6 +137,10 @@ class ContextReader:
             dropout=settings.dropout,
         )
 
+    def to(self, device: Any) -> None:
+        """Move the embedder to a device; layers are computed there."""
+        self.vectors.module.to(device)
+
     def attach(self, model: Any) -> None:
         """Let a new model train the embedder, if it is to be tuned."""
         if self.is_training:

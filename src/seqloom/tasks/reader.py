@@ -25,6 +25,7 @@ from seqloom.tasks.reader_storage import (
     stored_words,
     word_files,
 )
+from seqloom.tasks.reader_teaching import check_teachers, open_teachers
 from seqloom.tasks.reader_text import Misaligned, ReadQuestions, WordSplitter, read_all
 from seqloom.tasks.reader_training import learn_to_read, set_apart
 from seqloom.tasks.reader_words import ReaderVocabulary
@@ -33,6 +34,7 @@ from seqloom.text import TextConfig, TextPipeline
 
 if TYPE_CHECKING:
     from seqloom.tasks.pretrained import VectorSource
+    from seqloom.tasks.reader_teaching import ReaderTeachingConfig
     from seqloom.training import TrainConfig
 
 
@@ -84,6 +86,8 @@ class Reader(Estimator):
             that comes with the package. Its words, their vectors and its settings of text are
             kept; words it does not know stay unknown. `tune_vectors` says whether their vectors
             are trained.
+        teaching: Fitted readers to learn from beside the answers: a
+            `seqloom.tasks.reader_teaching.ReaderTeachingConfig` or a table of its settings.
         options: Settings of the architecture.
 
     Examples:
@@ -121,6 +125,7 @@ class Reader(Estimator):
         "valid_share",
         "training",
         "start",
+        "teaching",
     )
     text: TextConfig | Mapping[str, Any] | None
     cut_words: bool
@@ -141,6 +146,7 @@ class Reader(Estimator):
     rules: Rules
     valid_share: float
     start: Reader | str | PathLike[str] | None
+    teaching: ReaderTeachingConfig | Mapping[str, Any] | None
     words_: ReaderVocabulary
     splitter_: WordSplitter
 
@@ -168,6 +174,7 @@ class Reader(Estimator):
         valid_share: float = 0.05,
         training: TrainConfig | Mapping[str, Any] | None = None,
         start: Reader | str | PathLike[str] | None = None,
+        teaching: ReaderTeachingConfig | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -193,6 +200,7 @@ class Reader(Estimator):
             valid_share=valid_share,
             training=training,
             start=start,
+            teaching=teaching,
         )
 
     # -- fitting ---------------------------------------------------------------------------------
@@ -221,8 +229,10 @@ class Reader(Estimator):
         """
         check_settings(self)
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
-            begun = open_start(self)
+            begun, teachers = open_start(self), open_teachers(self)
             splitter = self.make_splitter() if begun is None else begun.splitter_
+            if teachers is not None:
+                check_teachers(teachers.readers, splitter)
             train = read_all(X, splitter, "training")
             if valid is None:
                 # Which articles choose is the same for all seeds, so that runs can be compared.
@@ -230,7 +240,7 @@ class Reader(Estimator):
             else:
                 checked = read_all(valid, splitter, "validation")
             run = settings.with_data(self.training, is_checked=checked is not None)
-            fitted = learn_to_read(self, train, checked, run, begun)
+            fitted = learn_to_read(self, train, checked, run, begun=begun, teachers=teachers)
             self.model_, self.words_, self.metrics_, history = fitted
             self.splitter_ = splitter
             self.provenance_ = origin(X, valid, run.training, questions=len(train), **history)
@@ -301,6 +311,8 @@ class Reader(Estimator):
         """Move the network to a device, "cpu" or "cuda"; it answers from there."""
         self.require_fitted()
         self.model_.to(device)
+        if self.words_.context is not None:
+            self.words_.context.to(device)
         return self
 
     def attention(self, passage: str, question: str) -> AttentionMap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional
 
 from seqloom.data.batches import Batch
 from seqloom.data.bucketing import BatchConfig, Bucketing
+from seqloom.data.ragged import Ragged
 from seqloom.models.reader_parts import ReaderInput, SpanOutput
 from seqloom.tasks.class_scores import divergence
 from seqloom.tasks.reader_data import PassageQuestions, reader_input
@@ -28,10 +30,12 @@ PAIRED = (
 PADDING = -1e4  # a score so low that its probability is 0 in 32 bits
 
 
-def span_loss(output: SpanOutput, spans: Tensor, asked_twice: Tensor | None = None) -> Tensor:
+def span_loss(output: SpanOutput, answers: Tensor, asked_twice: Tensor | None = None) -> Tensor:
     r"""The summed loss of answers: $-\log p^{start}_{y_s} - \log p^{end}_{y_e}$.
 
-    Where a question is read with another passage as well, the probabilities are over both:
+    Of answers that are probabilities $t$ of every beginning and end it is
+    $-\sum_i t^{start}_i \log p^{start}_i - \sum_i t^{end}_i \log p^{end}_i$. Where a question is
+    read with another passage as well, the probabilities are over both:
 
     $$p^{start}_i = \frac{\exp s_i}{\sum_j \exp s_j + \sum_j \exp s'_j}$$
 
@@ -39,22 +43,27 @@ def span_loss(output: SpanOutput, spans: Tensor, asked_twice: Tensor | None = No
     ACL, section 3.2, shared normalization.
 
     Args:
-        output: What a reader says; rows after those of `spans` are of other passages.
-        spans: The first and the last word (B, 2) of each answer.
+        output: What a reader says; rows after those of `answers` are of other passages.
+        answers: The first and the last word (B, 2) of each answer, or the probabilities (B, T, 2).
         asked_twice: The question of each of those rows.
     """
-    total = _negative_log(output.start, spans[:, 0], asked_twice)
-    return total + _negative_log(output.end, spans[:, 1], asked_twice)
+    total = _negative_log(output.start, answers[..., 0], asked_twice)
+    return total + _negative_log(output.end, answers[..., 1], asked_twice)
 
 
 def _negative_log(scores: Tensor, true: Tensor, asked_twice: Tensor | None) -> Tensor:
-    if asked_twice is None or not len(asked_twice):
+    """The loss of the beginnings or ends `true`: places (B,) or probabilities (B, T)."""
+    is_sure, alone = not true.is_floating_point(), asked_twice is None or not len(asked_twice)
+    if is_sure and alone:
         return functional.cross_entropy(scores, true, reduction="sum")
     own, other = scores[: len(true)], scores[len(true) :]
-    beside = own.new_full((len(true),), float("-inf"))
-    beside = beside.index_copy(0, asked_twice, other.logsumexp(dim=1))
-    both = torch.logaddexp(own.logsumexp(dim=1), beside)
-    return (both - own.gather(1, true[:, None])[:, 0]).sum()
+    norms = own.logsumexp(dim=1)
+    if asked_twice is not None and not alone:
+        beside = own.new_full((len(true),), float("-inf"))
+        beside = beside.index_copy(0, asked_twice, other.logsumexp(dim=1))
+        norms = torch.logaddexp(norms, beside)
+    said = own.gather(1, true[:, None])[:, 0] if is_sure else (true * _finite(own)).sum(dim=1)
+    return (norms - said).sum()
 
 
 def twice(x: ReaderInput) -> ReaderInput:
@@ -104,6 +113,8 @@ class ReadingObjective:
         batches: How batches are cut.
         others: What some questions are read with as well, if anything.
         consistency: $\alpha$; 0 for one pass.
+        targets: The probabilities (T, 2) that an answer begins and ends with each word a training
+            question reads, where they are learned in place of the answer alone.
     """
 
     metric = "f1"
@@ -115,10 +126,12 @@ class ReadingObjective:
         measure: Callable[[nn.Module], dict[str, float]],
         batches: BatchConfig,
         others: OtherPassages | None = None,
+        *,
         consistency: float = 0.0,
+        targets: Ragged | None = None,
     ) -> None:
         self.train, self.measure, self.others = train, measure, others
-        self.consistency = consistency
+        self.consistency, self.targets = consistency, targets
         self.plan = Bucketing(train, batches)
 
     def num_batches(self, epoch: int) -> int:
@@ -131,10 +144,15 @@ class ReadingObjective:
             index = whole[rank::world_size]
             if not len(index):
                 yield Batch(index, {})
-            elif self.others is None:
-                yield self.train.batch(index)
+                continue
+            if self.others is None:
+                batch = self.train.batch(index)
             else:
-                yield self.others.batch(index, epoch, number * world_size + rank)
+                batch = self.others.batch(index, epoch, number * world_size + rank)
+            if self.targets is not None:
+                targets = self.targets.pad(index)[0]  # (B, T, 2), T that of the batch
+                batch = replace(batch, values={**batch.values, "targets": targets})
+            yield batch
 
     def loss(self, model: nn.Module, batch: Batch) -> Any:
         """The loss of a batch, and how many questions it has.
@@ -147,7 +165,7 @@ class ReadingObjective:
             weights = [weight for weight in model.parameters() if weight.requires_grad]
             return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
         given, values = reader_input(batch), batch.values
-        answers = values["spans"], values.get("asked_twice")
+        answers = values.get("targets", values["spans"]), values.get("asked_twice")
         if not self.consistency:
             return LossOutput(span_loss(model(given), *answers), len(batch))
         first, second = halves(model(twice(given)))

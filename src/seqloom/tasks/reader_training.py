@@ -32,6 +32,7 @@ from seqloom.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from seqloom.tasks.reader import Reader
+    from seqloom.tasks.reader_teaching import ReaderTeachers
 
 
 class FittedReader(NamedTuple):
@@ -134,7 +135,9 @@ def learn_to_read(
     train: ReadQuestions,
     valid: ReadQuestions | None,
     run: RunSettings,
+    *,
     begun: Reader | None = None,
+    teachers: ReaderTeachers | None = None,
 ) -> FittedReader:
     """Train a network; it ends with the weights that are best on `valid`.
 
@@ -144,19 +147,30 @@ def learn_to_read(
         valid: The validation data, if there is any.
         run: The settings of the loop and where it runs.
         begun: A fitted reader to go on from; by default the network is new.
+        teachers: Fitted readers to learn from beside the answers.
     """
+    from seqloom.training.runtime import Runtime
+
     vectors = None if owner.vectors is None else open_vectors(owner.vectors)
     known = _choose_words(owner, train, valid, vectors) if begun is None else begun.words_
+    training = run.training
+    device = Runtime(training.device, training.precision).device
+    if known.context is not None:
+        known.context.to(device)
     encoded, left_out = encode_training(train, known, owner.max_length)
     if not len(encoded):
         raise InputError("the training data must have answers to learn from, got none")
-    training = run.training
+    checked = None if valid is None else Checked(owner, valid, known)
     history: dict[str, Any] = {
         "misaligned": len(train.misaligned),
         "mended": train.mended,
         "left_out": left_out,
         "words": len(known.words),
     }
+    targets = None
+    if teachers is not None:
+        targets = teachers.targets(train, encoded, device)
+        history["teaching"] = teachers.facts
     with torch.random.fork_rng():
         torch.manual_seed(training.seed)
         if begun is None:
@@ -168,7 +182,6 @@ def learn_to_read(
         else:
             model = continued(owner, begun)
             history["start"] = {"metrics": begun.metrics_, "provenance": begun.provenance_}
-        checked = None if valid is None else Checked(owner, valid, known)
         others = None
         if owner.other_passages:
             others = OtherPassages(encoded, articles(train), owner.other_passages, training.seed)
@@ -177,7 +190,8 @@ def learn_to_read(
             (lambda _: {}) if checked is None else checked.measure,
             replace(training.batch, seed=training.batch.seed + training.seed),
             others,
-            owner.consistency,
+            consistency=owner.consistency,
+            targets=targets,
         )
         facts: dict[str, Any] = {
             "model": to_dict(model.config),
@@ -196,6 +210,7 @@ def learn_to_read(
                 "valid": None if checked is None else checked.content(),
                 "vectors": None if vectors is None else model.input.embedding.weight,
                 "start": None if begun is None else begun.model_.state_dict(),
+                **({} if teachers is None else {"teachers": (teachers.weights(), teachers.share)}),
             },
             tune_vectors=owner.tune_vectors,
             max_words=owner.max_words,
@@ -204,6 +219,7 @@ def learn_to_read(
         learned = run_objective(model, objective, noted)
     if known.context is not None:
         known.context.finish(model)
+        known.context.to("cpu")
     finish(model)
     model.input.embedding.weight.requires_grad_(True)
     if vectors is not None and owner.unseen_vectors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from seqloom.tasks.setting_checks import check_number
 
 if TYPE_CHECKING:
     from seqloom.tasks.classifier import Classifier
+
+Config = TypeVar("Config")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,18 +89,30 @@ def teaching_config(owner: Any) -> TeachingConfig | None:
     Raises:
         ConfigError: If it is not made for that, or a setting makes no sense.
     """
-    if owner.teaching is None:
-        return None
-    if getattr(owner, "multilabel", False):
+    if owner.teaching is not None and getattr(owner, "multilabel", False):
         raise ConfigError("teaching is for one label a text, got multilabel=True")
-    if isinstance(owner.teaching, TeachingConfig):
-        return owner.teaching
-    if not isinstance(owner.teaching, Mapping):
-        raise ConfigError(f"teaching must be a table of settings, got {owner.teaching!r}")
-    table = dict(owner.teaching)
+    return read_teaching(owner.teaching, TeachingConfig)
+
+
+def read_teaching(given: Any, kind: type[Config]) -> Config | None:
+    """Return the setting `teaching` of a task as a whole table.
+
+    Args:
+        given: None, such a table, or the settings in it that differ; a single teacher need not
+            stand in a list.
+        kind: What the table is.
+
+    Raises:
+        ConfigError: If it is something else.
+    """
+    if given is None or isinstance(given, kind):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"teaching must be a table of settings, got {given!r}")
+    table = dict(given)
     if isinstance(table.get("teachers"), str | PathLike) or hasattr(table.get("teachers"), "fit"):
         table["teachers"] = [table["teachers"]]
-    return from_dict(TeachingConfig, table, where="teaching")
+    return from_dict(kind, table, where="teaching")
 
 
 def taught(
@@ -170,15 +184,25 @@ def open_teacher(kind: type[Any], source: Any) -> Any:
     Raises:
         ConfigError: If it is none.
     """
-    teacher = kind.load(source) if isinstance(source, str | PathLike) else source
-    if not isinstance(teacher, kind):
-        raise ConfigError(f"a teacher must be a {kind.__name__} or a directory, got {source!r}")
-    teacher.require_fitted()
+    teacher = open_fitted(kind, source)
     if getattr(teacher, "multilabel", False) or not hasattr(teacher, "predict_proba"):
         raise ConfigError(
             "a teacher must give one probability a class, which multilabel classifiers and "
             f"perceptrons do not, got arch={teacher.arch!r}"
         )
+    return teacher
+
+
+def open_fitted(kind: type[Any], source: Any) -> Any:
+    """Return a fitted model of a kind that is to teach, given as it is, as its directory or name.
+
+    Raises:
+        ConfigError: If it is something else.
+    """
+    teacher = kind.load(source) if isinstance(source, str | PathLike) else source
+    if not isinstance(teacher, kind):
+        raise ConfigError(f"a teacher must be a {kind.__name__} or a directory, got {source!r}")
+    teacher.require_fitted()
     return teacher
 
 
