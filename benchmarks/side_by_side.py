@@ -7,6 +7,13 @@ A line of the plan is a name and a command; blank lines and lines that begin wit
     attention   python benchmarks/translation.py train multi30k-attention --out runs/attention
     relations   python benchmarks/relations.py --out runs/relations --processes 2 --device cuda
 
+What stands after a line of dashes begins when all before it have ended, and not at all if one of
+them failed: readers that are taught by others, say, whose teachers come first.
+
+    teacher     seqloom train squad-bidaf --out runs/reading/teachers/squad-bidaf --resume
+    ---
+    taught      python benchmarks/reading.py --out runs/reading --rows "rnet, taught" --device cuda
+
 Each runs with one thread and writes to a log of its name. Where NVIDIA's multi-process service is
 installed it is started first, so that small trainings share a card instead of taking turns. When
 the time is over commands are asked to end (a training keeps its checkpoint then), and killed if
@@ -39,21 +46,24 @@ class Job(NamedTuple):
     began: float
 
 
-def read_plan(text: str) -> dict[str, str]:
-    """The commands by name.
+def read_plan(text: str) -> list[dict[str, str]]:
+    """The commands by name, stage by stage.
 
     Raises:
         SystemExit: If a line has no command, or a name comes twice.
     """
-    found: dict[str, str] = {}
+    stages: list[dict[str, str]] = [{}]
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
+        if not line.strip().strip("-"):
+            stages.append({})
+            continue
         name, _, command = line.strip().partition(" ")
-        if not command.strip() or name in found:
+        if not command.strip() or any(name in stage for stage in stages):
             raise SystemExit(f"line {number}: wanted a new name and a command, got {line!r}")
-        found[name] = command.strip()
-    return found
+        stages[-1][name] = command.strip()
+    return [stage for stage in stages if stage]
 
 
 def surroundings() -> dict[str, str]:
@@ -69,10 +79,9 @@ def surroundings() -> dict[str, str]:
     return env
 
 
-def start(plan: dict[str, str], logs: Path) -> list[Job]:
-    """Start all commands."""
-    logs.mkdir(parents=True, exist_ok=True)
-    env, jobs = surroundings(), []
+def start(plan: dict[str, str], logs: Path, env: dict[str, str]) -> list[Job]:
+    """Start all commands of a stage."""
+    jobs = []
     for name, command in plan.items():
         log = logs / f"{name}.log"
         with log.open("wb") as stream:
@@ -118,12 +127,12 @@ def show(jobs: list[Job]) -> None:
     sys.stdout.flush()
 
 
-def wait(jobs: list[Job], seconds: float | None, every: float) -> None:
+def wait(jobs: list[Job], deadline: float | None, every: float) -> None:
     """Wait until all have ended, or the time is over."""
     shown = time.monotonic()
     while any(job.process.poll() is None for job in jobs):
         now = time.monotonic()
-        if seconds is not None and now - jobs[0].began > seconds:
+        if deadline is not None and now > deadline:
             end(jobs)
             return
         if now - shown > every:
@@ -140,16 +149,21 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, default=Path("logs"), help="the folder of logs")
     parser.add_argument("--every", type=float, default=60, help="seconds between two reports")
     options = parser.parse_args()
-    plan = read_plan(options.plan.read_text())
-    if not plan:
+    stages = read_plan(options.plan.read_text())
+    if not stages:
         raise SystemExit(f"{options.plan}: wanted commands, got none")
-    jobs = start(plan, options.logs)
-    try:
-        wait(jobs, options.seconds, options.every)
-    except KeyboardInterrupt:
-        end(jobs)
-    show(jobs)
-    raise SystemExit(any(job.process.wait() for job in jobs))
+    deadline = None if options.seconds is None else time.monotonic() + options.seconds
+    options.logs.mkdir(parents=True, exist_ok=True)
+    env = surroundings()
+    for stage in stages:
+        jobs = start(stage, options.logs, env)
+        try:
+            wait(jobs, deadline, options.every)
+        except KeyboardInterrupt:
+            end(jobs)
+        show(jobs)
+        if any(job.process.wait() for job in jobs):
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":

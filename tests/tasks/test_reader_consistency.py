@@ -63,7 +63,8 @@ def test_the_loss_is_the_mean_of_both_and_how_far_they_are_apart(with_others):
     drawn = others(1.0 if with_others else 0.0)
     batch = drawn.batch(np.arange(5), 0, 0).tensors()
     values = batch.values
-    objective = ReadingObjective(drawn.data, lambda _: {}, BatchConfig(batch_size=5), consistency=2.0)
+    batches = BatchConfig(batch_size=5)
+    objective = ReadingObjective(drawn.data, lambda _: {}, batches, consistency=2.0)
     plain = network(0.0)
     expected = span_loss(plain(reader_input(batch)), values["spans"], values["asked_twice"])
     found = objective.loss(plain, batch)
