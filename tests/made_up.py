@@ -52,3 +52,15 @@ class Awkward(Cell):
         h = torch.sigmoid(a.out + v.out * s.out) * s.h + torch.clamp(a.at, -1, 1) ** 3
         scale = 1 / (2 + abs(v.bound)) + 0.1 * 2**-a.d
         return State(out=torch.tanh(h * scale) + 0.1 * s.one, h=h, one=0.5)
+
+
+class Delayed(Cell):
+    """States that are a product, or what another was, one named as printed code might be."""
+
+    gates = ("n", "z")
+    states = ("h", "h_previous_0", "drive")
+
+    @staticmethod
+    def step(a, x, s):
+        h = torch.tanh(a.n + 0.5 * s.h_previous_0) + torch.sigmoid(a.z) * s.drive
+        return State(h=h, h_previous_0=s.h, drive=x.n)

@@ -8,7 +8,7 @@ import torch
 from onnx import helper, numpy_helper
 from onnx_running import run, session
 
-from made_up import Awkward, MadeUp
+from made_up import Awkward, Delayed, MadeUp
 from seqloom.export.graphs import OPSET, WRITERS
 from seqloom.export.recurrence import SYMBOL
 from seqloom.export.symbols import DOMAIN, write_symbols
@@ -158,7 +158,18 @@ class LateVector(Cell):
         return State(h=tanh(x.n + late("n", v.k)) + 0.5 * s.h)
 
 
-@pytest.mark.parametrize("cell", [MadeUp, Awkward, LateVector])
+class Constant(Cell):
+    """One whose first state is a number."""
+
+    gates = ("n",)
+    states = ("h", "c")
+
+    @staticmethod
+    def step(a, s):
+        return State(h=0.5, c=torch.sign(a.n) - s.c)
+
+
+@pytest.mark.parametrize("cell", [MadeUp, Awkward, LateVector, Delayed, Constant])
 def test_a_cell_of_ones_own_is_the_loop(cell):
     check(Recurrent(cell, D, H, backend="reference").eval(), "Scan")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from made_up import Awkward, MadeUp
+from made_up import Awkward, Delayed, MadeUp
 from seqloom.errors import BackendError
 from seqloom.kernels import backends, products
 from seqloom.kernels.keys import key_of
@@ -95,6 +95,12 @@ def test_every_option(cell, options):
     x, lengths = torch.randn(4, 7, 5), torch.tensor([3, 7, 1, 5])
     for dtype in [torch.float64] + [torch.float32] * (cell == "made-up"):
         check(CASES[cell], x, lengths, None, dtype, size=6, **OPTIONS[options])
+
+
+def test_states_that_are_a_product_or_what_another_was():
+    torch.manual_seed(0)
+    x, lengths = torch.randn(4, 7, 5), torch.tensor([3, 7, 1, 5])
+    check(Delayed, x, lengths, [torch.randn(1, 4, 6) for _ in range(3)], torch.float64, size=6)
 
 
 @pytest.mark.parametrize("merge", MERGES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,18 @@ from torch.nn import functional
 from made_up import Awkward, MadeUp
 from seqloom.errors import ConfigError
 from seqloom.kernels.expressions import OPERATIONS, CellError, Graph
-from seqloom.kernels.functions import absolute, exp, log, maximum, minimum, relu, sqrt, tanh
+from seqloom.kernels.functions import (
+    absolute,
+    exp,
+    log,
+    maximum,
+    minimum,
+    relu,
+    sigmoid,
+    softplus,
+    sqrt,
+    tanh,
+)
 from seqloom.kernels.walking import adjoints, in_order
 from seqloom.nn.cells import CELLS, Cell, State
 
@@ -128,6 +141,10 @@ def test_the_functions_work_on_tensors_and_numbers():
     torch.testing.assert_close(log(exp(x)), x)
     assert sqrt(torch.tensor([4.0])).item() == 2
     assert sqrt(4.0) == 2
+    assert sigmoid(-1000.0) == 0
+    assert softplus(1000.0) == 1000
+    assert sigmoid(0.3) == pytest.approx(1 / (1 + math.exp(-0.3)))
+    assert softplus(0.3) == pytest.approx(math.log(1 + math.exp(0.3)))
 
 
 def cell_of(function, **changes):
@@ -158,6 +175,15 @@ BAD = {
     "a.n * float('nan')": "must be finite, got nan",
     "torch.tanh(a.n, s.h)": "raised TypeError: tanh",
     "a.n.maximum()": "maximum takes 2 values, got 1",
+    "a.n.maximum(0)": r"'\.maximum' takes a value of the step, got 0; use maximum of seqloom.nn",
+    "a.n.softplus()": r"tensors have no '\.softplus'; use the function softplus",
+    "a.n.half_step()": r"'\.half_step' is not an operation",
+    "functional.softplus(a.n, beta=2)": r"no further options, got softplus\(.*, beta=2\)",
+    "functional.silu(a.n, inplace=True)": r"no further options, got silu\(.*, inplace=True\)",
+    "a.n.clamp(0, 1, 2)": r"clamp in a step has no further options, got clamp\(.*, 0, 1, 2\)",
+    "a.n.clamp(0, s.h)": r"clamp takes a bound, or two .* got min=0 and max=s\.h; use maximum",
+    "torch.clamp(a.n)": "clamp takes a bound, or two .* got min=None and max=None",
+    "exp('x')": "exp takes values of the step and numbers, got 'x'",
     "(lambda h: h.__iadd__(a.n))(s.h)": "must not change a value in place",
     "nothing": "raised NameError: name 'nothing' is not defined",
     "a.n * 'x'": "gates, states, vectors and numbers, got 'x'",
@@ -176,9 +202,11 @@ WITHOUT_LINE = ("it has", "late ", "late(", "by its name", "or a number, got h")
 
 @pytest.mark.parametrize("code", BAD)
 def test_what_a_step_cannot_do_is_named_with_its_line(code, tmp_path):
-    path = tmp_path / "mine.py"
+    path = tmp_path / "torch" / "mine.py"  # a folder that is called as a package is
+    path.parent.mkdir()
     path.write_text(
-        "import math, numpy as np, torch\nfrom seqloom.kernels.functions import exp\n"
+        "import math, numpy as np, torch; from torch.nn import functional\n"
+        "from seqloom.kernels.functions import exp\n"
         "from seqloom.nn.cells import State\n"
         f"def step(a, s, late):\n    return State(h={code})\n",
         encoding="utf-8",
@@ -217,6 +245,8 @@ def test_definitions_that_make_no_sense():
         cell_of(fine, vectors="rate").traced()
     with pytest.raises(CellError, match="begin with a letter, got 3"):
         cell_of(fine, gates=("n", 3)).traced()
+    with pytest.raises(CellError, match=r"got '\\xb5', which code means as '\\u03bc'; name it so"):
+        cell_of(fine, vectors=("\u00b5",)).traced()  # a sign that keyboards have for the letter
     with pytest.raises(CellError, match="begin with a letter, got '_n'"):
         cell_of(fine, gates=("_n",)).traced()
     with pytest.raises(ConfigError, match="cell Mine must name its gates"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from interpreting import interpreted
-from made_up import Awkward, MadeUp, Smooth
+from made_up import Awkward, Delayed, MadeUp, Smooth
 from seqloom.errors import BackendError
 from seqloom.kernels.gpu_launch import plan_of, program_of
 from seqloom.kernels.plan import Variant
@@ -18,13 +18,13 @@ from seqloom.kernels.triton_products import Form
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
 
-CASES = {**CELLS, "made-up": MadeUp, "smooth": Smooth, "awkward": Awkward}
+CASES = {**CELLS, "made-up": MadeUp, "smooth": Smooth, "awkward": Awkward, "delayed": Delayed}
 
 CHECK = """
 import sys
 sys.path.insert(0, {tests!r})
 import torch
-from made_up import Awkward, MadeUp, Smooth
+from made_up import Awkward, Delayed, MadeUp, Smooth
 from seqloom.kernels import gpu_launch
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
@@ -48,7 +48,8 @@ def results(cell, options, backend, kind, whole):
     return [outputs, *after, *torch.autograd.grad(total, [x, *given, *layer.parameters()])]
 
 for name in {names!r}:
-    cell = {{**CELLS, "made-up": MadeUp, "smooth": Smooth, "awkward": Awkward}}[name]
+    own = {{"made-up": MadeUp, "smooth": Smooth, "awkward": Awkward, "delayed": Delayed}}
+    cell = {{**CELLS, **own}}[name]
     can_be_projected = name in ("rnn", "lstm", "peephole-lstm")
     for number, options in enumerate(OPTIONS + PROJECTED * can_be_projected):
         for whole in (False, True):

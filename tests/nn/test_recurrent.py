@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +12,7 @@ from torch import nn
 from gradients import assert_gradients_match, with_weights
 from made_up import MadeUp
 from seqloom.errors import BackendError, ConfigError, ShapeError
+from seqloom.kernels import keys
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import MERGES, Recurrent
 
@@ -193,6 +197,19 @@ def test_zoneout_keeps_values_in_training_and_mixes_them_otherwise():
     torch.testing.assert_close(layer(x, None, [h]).outputs[:, 0], (old + new) / 2)
 
 
+def test_a_copy_runs_the_same_program():
+    layer, x = Recurrent("lstm", D, H, backend="cpu"), torch.randn(B, T, D)
+    with torch.no_grad():
+        assert torch.equal(copy.deepcopy(layer)(x).outputs, layer(x).outputs)
+
+
+def test_a_pickled_layer_runs_where_its_cell_was_not_used_before(monkeypatch):
+    layer, x = Recurrent(MadeUp, D, H, backend="cpu"), torch.randn(B, T, D)
+    expected, stored = layer(x).outputs, pickle.dumps(layer)
+    monkeypatch.setattr(keys, "_CELLS", {})
+    assert torch.equal(pickle.loads(stored)(x).outputs, expected)
+
+
 class TestBadInput:
     layer = Recurrent("lstm", D, H)
 
@@ -282,3 +299,13 @@ def test_a_projection_that_torch_lacks_runs_elsewhere(cell):
     layer.backend = "torch"
     with pytest.raises(BackendError, match="has no projection"):
         layer(x)
+
+
+@pytest.mark.parametrize("backend", ["reference", "torch", "cpu"])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_lengths_may_be_any_whole_numbers(backend, dtype):
+    layer, x = Recurrent("gru", D, H, bidirectional=True, backend=backend), torch.randn(3, 2, D)
+    lengths = torch.tensor([2, 1, 2])
+    expected, found = layer(x, lengths), layer(x, lengths.to(dtype))
+    assert torch.equal(found.outputs, expected.outputs)
+    assert torch.equal(found.states[0], expected.states[0])

@@ -38,6 +38,7 @@ OPERATIONS = {
     "abs": "Abs",
     "maximum": "Max",
     "minimum": "Min",
+    "sign": "Sign",
 }
 """What a step may use, and what ONNX calls it."""
 
@@ -185,7 +186,7 @@ class _Step:
         alive = nodes.add("Less", self.time, self.lengths)
         alive = nodes.add("Unsqueeze", alive, nodes.whole(-1))  # (B, 1)
         after = [nodes.add("Where", alive, n, o) for n, o in zip(new, self.before, strict=True)]
-        output = nodes.add("Where", alive, new[0], nodes.number(0.0))
+        output = nodes.add("Where", alive, after[0], nodes.number(0.0))
         real, widths = helper.np_dtype_to_tensor_dtype(nodes.dtype), layer.widths
         inputs = [
             *_described(self.before, real, widths),

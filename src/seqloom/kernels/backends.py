@@ -52,6 +52,8 @@ def run_layer(
         raise BackendError(f"backend {backend!r} {why_not}; {_other(kind, x, directions)}")
     if backend != "triton":  # which begins with zeros and rounds weights by itself
         directions = [_begun(kind, x, each) for each in directions]
+    if lengths is not None and (backend != "triton" or lengths.dtype != torch.int32):
+        lengths = lengths.long()  # others cannot be places, or are a mask where they are
     return BACKENDS[backend].run(kind, x, lengths, directions)
 
 

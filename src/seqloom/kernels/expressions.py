@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from seqloom.errors import ConfigError
@@ -166,10 +168,10 @@ class Expression:
         if name.startswith("__"):
             raise AttributeError(name)
         known = TORCH_NAMES.get(name, name)
-        if known in OPERATIONS:
-            return lambda *others: apply(known, self, *others)
-        if known in COMPOSED:
-            return lambda *others, **options: COMPOSED[known](self, *others, **options)
+        if known in NO_METHODS:
+            raise CellError(_at_line(f"tensors have no '.{name}'; use the function {name}"))
+        if known in COMPOSED or (known in OPERATIONS and known not in INNER):
+            return lambda *others, **options: _by_method(known, (self, *others), options)
         raise CellError(_at_line(f"'.{name}' is not an operation a step may use; {_known()}"))
 
     @classmethod
@@ -179,10 +181,8 @@ class Expression:
         """`torch.tanh(x)` and its like mean our own operation of that name."""
         name = TORCH_NAMES.get(function.__name__, function.__name__)
         named = {key: value for key, value in (kwargs or {}).items() if key != "inplace" or value}
-        if name in OPERATIONS and not named:
-            return apply(name, *args)
-        if name in COMPOSED:
-            return COMPOSED[name](*args, **named)
+        if name in COMPOSED or (name in OPERATIONS and name not in INNER):
+            return _call(name, args, named)
         raise CellError(
             _at_line(f"torch's '{function.__name__}' is not one a step may use; {_known()}")
         )
@@ -208,7 +208,7 @@ class Expression:
 
 
 TORCH_NAMES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"}
-TORCH_NAMES |= {"negative": "neg", "absolute": "abs", "logistic": "sigmoid", "expit": "sigmoid"}
+TORCH_NAMES |= {"negative": "neg", "absolute": "abs"}
 ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 LARGEST_POWER = 8
 
@@ -398,8 +398,8 @@ NUMBERS: dict[str, Callable[..., float]] = {
     "log": math.log,
     "sqrt": math.sqrt,
     "tanh": math.tanh,
-    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-    "softplus": lambda x: math.log1p(math.exp(x)),
+    "sigmoid": lambda x: 0.5 * (1 + math.tanh(0.5 * x)),
+    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
     "relu": lambda x: max(x, 0.0),
     "abs": abs,
     "maximum": max,
@@ -411,6 +411,14 @@ NUMBERS: dict[str, Callable[..., float]] = {
 
 
 def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if len({isinstance(bound, Expression) for bound in bounds}) != 1:  # as torch has it
+        raise CellError(
+            _at_line(
+                "clamp takes a bound, or two that are both numbers or both values of the step, got "
+                f"min={min!r} and max={max!r}; use maximum and minimum of seqloom.nn"
+            )
+        )
     found = x if min is None else apply("maximum", x, min)
     return found if max is None else apply("minimum", found, max)
 
@@ -424,20 +432,52 @@ COMPOSED: dict[str, Callable[..., Expression]] = {
 }
 """Functions of torch that are some of these operations."""
 
+INNER = frozenset({"step", "half_step"})
+"""Operations of derivatives alone, which torch does not have."""
+
+NO_METHODS = frozenset({"softplus", "silu"})
+"""Functions that are no methods of a tensor."""
+
+
+def _call(name: str, values: Sequence[Any], options: Mapping[str, Any]) -> Expression:
+    """An operation, or one of the functions composed of them, by its name."""
+    if name in OPERATIONS and not options:
+        return apply(name, *values)
+    try:
+        return COMPOSED[name](*values, **options)
+    except (KeyError, TypeError):
+        given = [*map(repr, values), *(f"{key}={value!r}" for key, value in options.items())]
+        raise CellError(
+            _at_line(f"{name} in a step has no further options, got {name}({', '.join(given)})")
+        ) from None
+
+
+def _by_method(name: str, values: Sequence[Any], options: Mapping[str, Any]) -> Expression:
+    """The same as a method, which of a tensor does not take what the function does."""
+    if name in ("maximum", "minimum") and not all(isinstance(v, Expression) for v in values):
+        raise CellError(
+            _at_line(
+                f"'.{name}' takes a value of the step, got {values[-1]!r}; use {name} of seqloom.nn"
+            )
+        )
+    return _call(name, values, options)
+
 
 def _known() -> str:
-    inner = ("step", "half_step", "sign")
-    names = [*(name for name in OPERATIONS if name not in inner), *COMPOSED]
+    names = [*(name for name in OPERATIONS if name not in {*INNER, "sign"}), *COMPOSED]
     return f"there are + - * / ** and {', '.join(names)}"
 
 
 def _at_line(message: str) -> str:
-    """The message with the line of the step that did it: the last one outside this package."""
-    for frame in reversed(traceback.extract_stack()[:-1]):
-        if (
-            "seqloom/kernels" not in frame.filename
-            and f"{os.sep}torch{os.sep}" not in frame.filename
-        ):
-            where = f"{frame.filename}:{frame.lineno}"
-            return f"{message} (in {frame.name}, {where}: {(frame.line or '').strip()})"
-    return message
+    """The message with the line of the step that did it."""
+    frame = last_of_user(traceback.extract_stack()[:-1])
+    where = f"{frame.filename}:{frame.lineno}"
+    return f"{message} (in {frame.name}, {where}: {(frame.line or '').strip()})"
+
+
+def last_of_user(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary:
+    """The last frame outside this package and torch, or the last one if there is none."""
+    files = [__file__, getattr(sys.modules.get("torch"), "__file__", None)]
+    inside = tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
+    outside = [frame for frame in frames if not frame.filename.startswith(inside)]
+    return (outside or frames)[-1]

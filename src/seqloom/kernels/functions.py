@@ -17,6 +17,9 @@ def _function(name: str) -> Any:
         import torch
         from torch.nn import functional
 
+        for value in values:
+            if not isinstance(value, torch.Tensor | int | float):
+                raise TypeError(f"{name} takes values of the step and numbers, got {value!r}")
         tensors = [v if isinstance(v, torch.Tensor) else _like(v, values) for v in values]
         return getattr(torch if hasattr(torch, name) else functional, name)(*tensors)
 

@@ -104,6 +104,8 @@ class Plan:
                 used_by.setdefault(argument, set()).add(node)
         for gate in self.cell.gates:
             x, u = self.input(f"x.{gate}"), self.input(f"u.{gate}")
+            if {x, u}.intersection(self.outputs.values()):  # a state that is a product itself
+                return False
             if not used_by.get(x, set()) == used_by.get(u, set()) == {apply("add", x, u)}:
                 return False
         return True

@@ -193,7 +193,8 @@ class _Printer:
 
 
 def _name(place: Place) -> str:
-    return f"{place.array}_{place.row or 'all'}_{place.block}"
+    """A variable that is no array's name, whatever the states are called."""
+    return f"{place.row or 'all'}_{place.block}_{place.array}"
 
 
 def _slice(place: Place) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import math
 import traceback
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seqloom.errors import nearest
 from seqloom.kernels.equations import write_equations
-from seqloom.kernels.expressions import CellError, Expression, Graph
+from seqloom.kernels.expressions import CellError, Expression, Graph, last_of_user
 from seqloom.kernels.walking import in_order
 
 PARTS = ("a", "x", "u", "s", "v", "late")  # what a step may ask for, by the names of its parameters
@@ -179,7 +180,7 @@ def trace(
     except CellError:
         raise
     except Exception as error:  # whatever a user's own code does
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        place = last_of_user(traceback.extract_tb(error.__traceback__))
         raise CellError(
             f"a step is run once on symbols, and this one raised {type(error).__name__}: {error} "
             f"({place.filename}:{place.lineno}: {(place.line or '').strip()})"
@@ -204,6 +205,12 @@ def _check_names(what: str, names: Any) -> None:
     for name in names:
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             raise CellError(f"{what} must be names that begin with a letter, got {name!r}")
+        read = unicodedata.normalize("NFKC", name)  # as Python does with every name in code
+        if read != name:
+            raise CellError(
+                f"{what} must be names as Python reads them, got {name!a}, which code means "
+                f"as {read!a}; name it so"
+            )
     if len(set(names)) < len(names):
         raise CellError(f"{what} are different names, got {list(names)}")
 

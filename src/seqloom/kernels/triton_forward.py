@@ -61,9 +61,10 @@ class Forward(Kernel):
         lines += body
         if plan.variant.projected:
             lines += self._project(found, known)
-        for state in cell.states:
+        for state in cell.states:  # all from those before, as one may be what another was
             here = "here_r" if state == self.first else "here"
-            lines.append(f"{_IN}s_{state} = tl.where({here}, {found[f'new.{state}']}, s_{state})")
+            lines.append(f"{_IN}new_{state} = tl.where({here}, {found[f'new.{state}']}, s_{state})")
+        lines += [f"{_IN}s_{state} = new_{state}" for state in cell.states]
         lines += [*self._hand_on(_IN, "front + at"), *self.arrive(_IN)]
         # While the others come, what they do not need is stored, and the next inputs are loaded.
         lines += [*self._save(found, known), f"{_IN}source = front + where"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -106,10 +106,7 @@ class Recurrent(nn.Module):
         self.weight_dropout, self.zoneout, self.clip = weight_dropout, zoneout, clip
         self.residual, self.backend, self.bias, self.products = residual, backend, bias, products
         self._check()
-        kind = self.cell
-        shape = CellShape(cell_step(kind), kind.gates, kind.states, kind.vectors, kind.late)
-        key = key_of(kind.traced(), kind.__name__)
-        self._kind = Kind(kind.__name__, shape, kind.traced(), key, TORCH_NAMES.get(kind, ""))
+        self._kind = _kind_of(self.cell)
         for layer in range(num_layers):
             for direction in self._directions:
                 self._make_weights(layer, direction)
@@ -145,6 +142,14 @@ class Recurrent(nn.Module):
                     f"a cell whose step uses its state {traced.states[0]!r} cannot be projected, "
                     f"got {self.cell.__name__} with projection_size={self.projection_size}"
                 )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kind"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, or a layer from a file, runs the equations that this process has of its cell."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._kind = _kind_of(self.cell)
 
     # -- weights ---------------------------------------------------------------------------------
 
@@ -379,6 +384,13 @@ class Recurrent(nn.Module):
         """What `print` shows besides the submodules."""
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return f"{self.cell.__name__}, {sizes}, bidirectional={self.bidirectional}"
+
+
+def _kind_of(cell: type[Cell]) -> Kind:
+    """A cell as the backends see it, known to them from now on."""
+    shape = CellShape(cell_step(cell), cell.gates, cell.states, cell.vectors, cell.late)
+    key = key_of(cell.traced(), cell.__name__)
+    return Kind(cell.__name__, shape, cell.traced(), key, TORCH_NAMES.get(cell, ""))
 
 
 def _shapes(weights: dict[str, nn.Parameter]) -> str:
