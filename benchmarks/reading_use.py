@@ -7,6 +7,7 @@ import resource
 import statistics
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from math import log
 from typing import Any
@@ -61,8 +62,7 @@ def measure_long(place: str, count: int, *, kind: str, held_out: bool) -> None:
     from seqloom.metrics.reading import score_answers
 
     reader = Reader.load(place)
-    asked, others = _questions(reader, held_out=held_out)
-    sizes = {text: len(text.split()) for text in others}
+    asked, others = questions_around(reader, held_out=held_out)
     chosen = random.Random(0).sample(asked, min(count, len(asked)))
     gold = {each.id: [answer.text for answer in each.answers] for each in chosen}
     alone = {
@@ -77,21 +77,7 @@ def measure_long(place: str, count: int, *, kind: str, held_out: bool) -> None:
     print(f"alone: EM {first['exact']:.1f}, F1 {first['f1']:.1f}", flush=True)
     for window in WINDOWS:
         found, inside, seconds = {}, 0, 0.0
-        for number, each in enumerate(chosen):
-            draw = random.Random(number)
-            around, words = [each.passage], sizes[each.passage]
-            if kind == "article":
-                around = [*dict.fromkeys(q.passage for q in asked if q.title == each.title)]
-                words = DOCUMENT_WORDS
-            while words < DOCUMENT_WORDS:
-                other = draw.choice(others)
-                if other not in around:
-                    around.append(other)
-                    words += sizes[other]
-            if kind != "article":
-                draw.shuffle(around)
-            gap = " " if kind == "flat" else "\n\n"
-            document = gap.join(around)
+        for each, document in documents(chosen, asked, others, kind):
             began = time.process_time()
             answer = reader.answer(document, each.question, window=window)
             seconds += time.process_time() - began
@@ -109,7 +95,28 @@ def measure_long(place: str, count: int, *, kind: str, held_out: bool) -> None:
         )
 
 
-def _questions(reader: Any, *, held_out: bool) -> tuple[list[Any], list[str]]:
+def documents(
+    chosen: list[Any], asked: list[Any], others: list[str], kind: str = "mixed"
+) -> Iterator[tuple[Any, str]]:
+    """Questions with a document each in which their passage is hidden; see `measure_long`."""
+    sizes = {text: len(text.split()) for text in others}
+    for number, each in enumerate(chosen):
+        draw = random.Random(number)
+        around, words = [each.passage], sizes[each.passage]
+        if kind == "article":
+            around = [*dict.fromkeys(q.passage for q in asked if q.title == each.title)]
+            words = DOCUMENT_WORDS
+        while words < DOCUMENT_WORDS:
+            other = draw.choice(others)
+            if other not in around:
+                around.append(other)
+                words += sizes[other]
+        if kind != "article":
+            draw.shuffle(around)
+        yield each, (" " if kind == "flat" else "\n\n").join(around)
+
+
+def questions_around(reader: Any, *, held_out: bool) -> tuple[list[Any], list[str]]:
     """Questions, and the passages that stand around theirs."""
     from seqloom.tasks.reader_text import open_questions
     from seqloom.tasks.reader_training import article

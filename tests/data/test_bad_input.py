@@ -650,13 +650,13 @@ CASES = {
     "squad-duplicate-id": (
         read_questions,
         squad(GOOD_ENTRY, GOOD_ENTRY),
-        ": question ids must differ, got 'good' twice",
+        ": question ids must differ, got 'good' twice, at question 2 of paragraph 1 of article 1",
         (1, 1),
     ),
     "squad-no-id": (
         read_questions,
         squad(GOOD_ENTRY, entry(id=...)),
-        ": a question must have 'id', got 'question', 'answers'",
+        ": question 2 of paragraph 1 of article 1 must have 'id', got 'question', 'answers'",
         (1, 1),
     ),
     "squad-no-answers": (

@@ -14,6 +14,7 @@ from seqloom import Embedder, Reader, load
 from seqloom.data.examples import Answer, Question
 from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.tasks import reader_answering as answering
+from seqloom.tasks.reader_ranking import RankingConfig, read_ranking
 from seqloom.tasks.reader_storage import STORED
 from seqloom.tasks.reader_text import WordSplitter, read_all
 from seqloom.text import TextConfig, TextPipeline
@@ -127,7 +128,7 @@ def test_long_documents_in_a_batch_are_answered_as_each_alone(model: Reader) -> 
 def test_the_best_paragraph_of_a_long_document_says_what_it_says_alone(
     model: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "ranking", 1000.0)
+    monkeypatch.setattr(model, "ranking", {"terms": 1000.0})
     monkeypatch.setattr(model, "piece", 12)
     monkeypatch.setattr(model, "overlap", 0)
     noise = ["Nothing of note was said.", "Rain fell. It fell on us."] * 40
@@ -161,12 +162,13 @@ def test_a_directory_without_pieces_is_searched_as_today(
 ) -> None:
     with monkeypatch.context() as older:
         older.setattr("seqloom.tasks.reader.STORED", [n for n in STORED if n != "piece"])
-        older.setattr(model, "ranking", 0.1)
+        older.setattr(model, "ranking", {"terms": 0.1})
         older.setattr(model, "window", 70)
         place = model.save(tmp_path / "older")
         older.setattr("seqloom.tasks.reader.STORED", STORED)
         newer = Reader.load(model.save(tmp_path / "newer"))
-    assert (newer.window, newer.overlap, newer.ranking) == (70, 10, 0.1)
+    assert (newer.window, newer.overlap) == (70, 10)
+    assert read_ranking(newer.ranking) == RankingConfig(terms=0.1)
     loaded, usual = Reader.load(place), Reader()
     for name in ("piece", "overlap", "max_windows", "ranking"):
         assert getattr(loaded, name) == getattr(usual, name)
@@ -211,7 +213,7 @@ def test_fewer_words_make_a_smaller_model(model: Reader, tmp_path: Path) -> None
     assert (same.text, same.probability) == (own.text, pytest.approx(own.probability, rel=1e-5))
     again = Reader.load(small.save(tmp_path / "small"))
     assert again.answer(PASSAGE, "Where?") == small.answer(PASSAGE, "Where?")
-    with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="count must be a whole number of at least 1, got 0"):
         small.keep_words(0)
 
 

@@ -148,6 +148,8 @@ def test_a_run_resumes_with_its_own_teachers_alone(teacher: Reader, tmp_path: Pa
         ({"teachers": ["english-pos"]}, "english-pos"),
         ({"teachers": [Reader()]}, "fit"),
         (3, "teaching must be a table of settings, got 3"),
+        (lambda: ReaderTeachingConfig(teachers="english-reader"), "a list, got 'english-reader'"),  # type: ignore[arg-type]
+        (lambda: ReaderTeachingConfig(teachers=Reader()), "a list, got Reader"),  # type: ignore[arg-type]
         ({"teachers": ["english-reader"], "share": 2}, "teaching.share.*got 2"),
         ({"teachers": ["english-reader"], "prior": 1.0}, "prior"),
     ],
@@ -156,7 +158,7 @@ def test_what_is_no_teaching_is_refused(teaching: Any, message: str) -> None:
     from seqloom.errors import SeqloomError
 
     with pytest.raises(SeqloomError, match=message):
-        reader(1, teaching=teaching).fit(BORN)
+        reader(1, teaching=teaching() if callable(teaching) else teaching).fit(BORN)
 
 
 def test_a_teacher_that_reads_other_words_is_refused(teacher: Reader) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.data.examples import Answer, Question
+from seqloom.models.reader_parts import SpanOutput
 from seqloom.tasks.reader import misaligned
 from seqloom.tasks.reader_data import (
     encode_texts,
@@ -20,7 +22,14 @@ from seqloom.tasks.reader_data import (
     encode_windows,
 )
 from seqloom.tasks.reader_results import FoundAnswer
-from seqloom.tasks.reader_spans import Candidate, FoundSpans, as_answer, joined, merge_windows
+from seqloom.tasks.reader_spans import (
+    Candidate,
+    FoundSpans,
+    as_answer,
+    find_spans,
+    joined,
+    merge_windows,
+)
 from seqloom.tasks.reader_text import WordSplitter, align, read_all
 from seqloom.tasks.reader_training import set_apart
 from seqloom.tasks.reader_words import MAX_SPELLING, ReaderVocabulary
@@ -172,6 +181,30 @@ def test_probabilities_of_windows_are_those_of_all_pairs() -> None:
     np.testing.assert_allclose([each.probability for each in merged], [chances[s] for s in best])
     more = merge_windows(data, found.favor(np.array([0.0, 50.0, 0.0])), np.arange(3), 5)
     assert {each.passage for each in more} == {1}
+
+
+@pytest.mark.parametrize("level", [16.0, 60.0, 1000.0])
+def test_rounding_makes_no_probability_greater_than_one(level: float) -> None:
+    """Five of six words have a millionth of the probability, less than half a step of 32 bits."""
+
+    class Sure(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.place = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, x: Any) -> SpanOutput:
+            scores = torch.full(x.passage.shape, level - 15.5)
+            scores[:, -1] = level
+            return SpanOutput(scores, scores, torch.zeros(0))
+
+    known = ReaderVocabulary.learn([["a"]], min_count=1)
+    data, _ = encode_windows(encode_texts([["a"] * 6], [["a"]], known), [(0, 0)])
+    found = find_spans(Sure(), data, 6, 100)
+    said = [each.probability for each in merge_windows(data, found, np.zeros(1, np.int64), 100)]
+    side = np.exp(-15.5) / (1 + 5 * np.exp(-15.5))
+    expected = [(1 - 5 * side) ** 2] + 5 * [side * (1 - 5 * side)] + 15 * [side**2]
+    np.testing.assert_allclose(said, expected, rtol=1e-9)
+    assert sum(said) <= 1
 
 
 def test_spans_that_say_the_same_are_one_answer() -> None:

@@ -154,3 +154,10 @@ def test_rare_words_are_those_that_come_late() -> None:
     found = [known.rarity(word) for word in ("A", "b", "c", "2003")]
     assert found == sorted(found) and found[-1] == 1
     assert found[0] == pytest.approx(np.log(2) / np.log(6))
+
+
+def test_special_words_of_a_text_say_nothing() -> None:
+    known = ReaderVocabulary.learn([["a", "<pad>", "<unk>"]], min_count=1)
+    assert [known.rarity(word) for word in ("<pad>", "<UNK>", "a", "b")] == [0, 0, 1, 1]
+    nothing = ReaderVocabulary.learn([["a"]], min_count=2)
+    assert [nothing.rarity(word) for word in ("<unk>", "a")] == [0, 1]

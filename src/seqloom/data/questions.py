@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from os import fspath
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from seqloom.data.examples import Answer, Question, Text
 from seqloom.data.json_values import parse_json
@@ -39,13 +39,16 @@ def read_questions(path: Source, *, on_error: OnError = "raise") -> Records[Ques
     def read(problems: Problems) -> Iterator[Question]:
         whole = parse_json(read_whole(path), path)
         seen: set[str] = set()
-        for title, passage, entry in _entries(whole, path, problems):
+        for entry in _entries(whole, path, problems):
             try:
-                question = _question(entry, passage, title, path, problems)
+                question = _question(entry, path, problems)
                 if question is None:
                     continue
                 if question.id in seen:
-                    raise DataError(f"question ids must differ, got {question.id!r} twice", path)
+                    raise DataError(
+                        f"question ids must differ, got {question.id!r} twice, at {entry.place}",
+                        path,
+                    )
             except DataError as problem:
                 problems.add(problem)
             else:
@@ -60,16 +63,25 @@ def read_passages(path: Source, *, on_error: OnError = "raise") -> Records[Text]
 
     def read(problems: Problems) -> Iterator[Text]:
         seen: set[str] = set()
-        for _, passage, _ in _entries(parse_json(read_whole(path), path), path, problems):
-            if passage not in seen:
-                seen.add(passage)
-                yield Text(passage)
+        for entry in _entries(parse_json(read_whole(path), path), path, problems):
+            if entry.passage not in seen:
+                seen.add(entry.passage)
+                yield Text(entry.passage)
 
     return Records(read, fspath(path), on_error)
 
 
-def _entries(whole: object, path: Source, problems: Problems) -> Iterator[tuple[str, str, object]]:
-    """Yield (title, passage, question as written) of each question."""
+class _Entry(NamedTuple):
+    """A question as written, with its passage, the article's title and its place in words."""
+
+    written: object
+    passage: str
+    title: str
+    place: str
+
+
+def _entries(whole: object, path: Source, problems: Problems) -> Iterator[_Entry]:
+    """Yield each question as it is written."""
     for i, article in enumerate(_field(whole, "data", list, "the file", path)):
         where = f"article {i + 1}"
         try:
@@ -86,8 +98,8 @@ def _entries(whole: object, path: Source, problems: Problems) -> Iterator[tuple[
             except DataError as problem:
                 problems.add(problem)
                 continue
-            for entry in entries:
-                yield title, passage, entry
+            for k, entry in enumerate(entries):
+                yield _Entry(entry, passage, title, f"question {k + 1} of {place}")
 
 
 def _field(holder: object, name: str, kind: type[Value], where: str, path: Source) -> Value:
@@ -103,11 +115,10 @@ def _field(holder: object, name: str, kind: type[Value], where: str, path: Sourc
     return value
 
 
-def _question(
-    entry: object, passage: str, title: str, path: Source, problems: Problems
-) -> Question | None:
+def _question(found: _Entry, path: Source, problems: Problems) -> Question | None:
     """Return the question, or None if all its answers were reported and skipped."""
-    name = _field(entry, "id", str, "a question", path)
+    entry, passage, title, place = found
+    name = _field(entry, "id", str, place, path)
     where = f"question {name!r}" + (f" of article {title!r}" if title else "")
     asked = _field(entry, "question", str, where, path)
     if not asked.strip():

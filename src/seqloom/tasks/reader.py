@@ -15,7 +15,8 @@ from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
 from seqloom.tasks.reader_answering import answer_questions, look, passages_and_questions
-from seqloom.tasks.reader_checks import check_settings, check_use
+from seqloom.tasks.reader_checks import check_device, check_settings, check_use
+from seqloom.tasks.reader_ranking import RankingConfig, read_ranking
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_start import open_start
 from seqloom.tasks.reader_storage import (
@@ -71,10 +72,11 @@ class Reader(Estimator):
             sentences.
         max_windows: How many windows are read for a question: those that have most in common with
             it, by BM25.
-        ranking: How much of that is added to the scores of a window's spans.
+        ranking: How probable it is that one of several windows has the answer: a
+            `seqloom.tasks.reader_ranking.RankingConfig` or a table of its settings.
         other_passages: The share of the training questions that are read with another passage as
-            well, of the same article or of another, one that has much in common with the question
-            and not the answer: for long documents.
+            well, of the same article or of another, one that has much in common with the question:
+            for long documents.
         consistency: Times how far apart the probabilities are that two passes with other units
             dropped give, added to the mean loss of the two (R-Drop, Liang et al. 2021); 0 for one
             pass.
@@ -140,7 +142,7 @@ class Reader(Estimator):
     piece: int
     overlap: int
     max_windows: int
-    ranking: float
+    ranking: RankingConfig | Mapping[str, Any] | None
     other_passages: float
     consistency: float
     rules: Rules
@@ -167,7 +169,7 @@ class Reader(Estimator):
         piece: int = 150,
         overlap: int = 50,
         max_windows: int = 8,
-        ranking: float = 3.0,
+        ranking: RankingConfig | Mapping[str, Any] | None = None,
         other_passages: float = 0.0,
         consistency: float = 0.0,
         rules: Rules = "squad",
@@ -310,6 +312,7 @@ class Reader(Estimator):
     def to(self, device: str) -> Self:
         """Move the network to a device, "cpu" or "cuda"; it answers from there."""
         self.require_fitted()
+        check_device(device)
         self.model_.to(device)
         if self.words_.context is not None:
             self.words_.context.to(device)
@@ -378,6 +381,7 @@ class Reader(Estimator):
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write a model directory."""
         self.require_fitted()
+        check_use(self)
         known = self.words_
         header = ModelHeader(
             task=self.task,
@@ -386,6 +390,7 @@ class Reader(Estimator):
             settings={
                 "text": to_dict(self.splitter_.pipeline.config),
                 **{name: getattr(self, name) for name in STORED},
+                "ranking": to_dict(read_ranking(self.ranking)),
                 "cut_words": self.splitter_.cut,
                 **({} if known.context is None else {"contextual": known.context.stored()}),
             },

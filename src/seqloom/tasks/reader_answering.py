@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from seqloom.errors import InputError
 from seqloom.models.reader_parts import SpanOutput
-from seqloom.tasks.reader_data import encode_texts, encode_windows, reader_input
-from seqloom.tasks.reader_ranking import best_windows
+from seqloom.tasks.reader_data import (
+    PassageQuestions,
+    encode_texts,
+    encode_windows,
+    reader_input,
+)
+from seqloom.tasks.reader_ranking import (
+    WindowFeatures,
+    best_windows,
+    read_ranking,
+    window_likeness,
+)
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
-from seqloom.tasks.reader_spans import SPANS, as_answer, find_spans, joined, merge_windows
-from seqloom.tasks.reader_text import Words
+from seqloom.tasks.reader_spans import (
+    SPANS,
+    FoundSpans,
+    as_answer,
+    find_spans,
+    joined,
+    merge_windows,
+)
+from seqloom.tasks.reader_text import Words, words_of
 from seqloom.tasks.reader_windows import cut_passage
 
 if TYPE_CHECKING:
@@ -27,6 +45,8 @@ def passages_and_questions(asked: Any) -> list[tuple[list[str], str]]:
     Raises:
         InputError: If something is no question with its passages.
     """
+    if not isinstance(asked, Iterable):
+        raise InputError(f"what is asked must be a list of pairs, got {asked!r}")
     found = []
     for number, each in enumerate(asked):
         if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != 2:
@@ -41,6 +61,96 @@ def passages_and_questions(asked: Any) -> list[tuple[list[str], str]]:
             )
         found.append(([passages] if isinstance(passages, str) else list(passages), question))
     return found
+
+
+class ReadWindows(NamedTuple):
+    """The windows that were read for some questions, those of one question side by side.
+
+    Args:
+        data: The windows.
+        found: The best spans of each.
+        shared: What each has in common with its question, as `window_scores` has it.
+        edges: Where the windows of each question begin, and the end of all.
+        given: Which of the passages of its question each is from.
+        passages: The words of the different passages.
+    """
+
+    data: PassageQuestions
+    found: FoundSpans
+    shared: NDArray[np.float64]
+    edges: NDArray[np.int64]
+    given: NDArray[np.int64]
+    passages: list[Words]
+
+    def rows(self, question: int) -> NDArray[np.int64]:
+        """The windows of a question."""
+        return np.arange(self.edges[question], self.edges[question + 1])
+
+
+def read_windows(
+    reader: Reader, asked: Sequence[tuple[Sequence[str], str]], *, window: int, spans: int
+) -> ReadWindows:
+    """Read the windows that have most in common with each question.
+
+    A passage that comes twice with one question is read once, and is the first of them.
+
+    Args:
+        reader: The reader.
+        asked: (passages, question) each.
+        window: The most words of a window.
+        spans: How many spans of each are looked for.
+    """
+    places: dict[str, int] = {}
+    passages: list[Words] = []
+    questions = []
+    pairs: dict[tuple[int, int], int] = {}  # (passage, question): its place among those given
+    for number, (texts, question) in enumerate(asked):
+        if not texts:
+            raise InputError(f"question {number + 1} must come with a passage, got none")
+        questions.append(_words(reader, question, f"question {number + 1}").words)
+        for place, text in enumerate(texts):
+            if not isinstance(text, str) or text not in places:
+                places[text] = len(passages)
+                passages.append(_words(reader, text, f"passage {place + 1}"))
+            pairs.setdefault((places[text], number), place)
+    encoded = encode_texts([each.words for each in passages], questions, reader.words_)
+    cuts = [
+        cut_passage(
+            text,
+            each.spans,
+            window=window,
+            piece=reader.piece,
+            overlap=reader.overlap,
+            language=reader.splitter_.pipeline.config.language,
+        )
+        for text, each in zip(places, passages, strict=True)
+    ]
+    data, pair_of = encode_windows(encoded, list(pairs), cuts)
+    owners = np.array([question for _, question in pairs])[pair_of]
+    kept, shared = best_windows(data, owners, reader.max_windows)
+    data = data.part(kept)
+    return ReadWindows(
+        data,
+        find_spans(reader.model_, data, reader.max_words, spans),
+        shared,
+        np.searchsorted(owners[kept], np.arange(len(asked) + 1)),
+        np.array([*pairs.values()])[pair_of[kept]],
+        passages,
+    )
+
+
+def window_features(reader: Reader, read: ReadWindows, rows: NDArray[np.int64]) -> WindowFeatures:
+    """Return what the windows of one question are told apart by.
+
+    Args:
+        reader: The reader.
+        read: All windows.
+        rows: Those of the question.
+    """
+    vectors, unknown = reader.model_.input.embedding.weight, reader.words_.unknown
+    likeness = window_likeness(read.data, rows, vectors, unknown)
+    lengths = read.data.sizes[rows] / 100
+    return WindowFeatures(read.shared[rows], read.found.norms[rows], likeness, lengths)
 
 
 def answer_questions(
@@ -62,51 +172,25 @@ def answer_questions(
     """
     if not asked:
         return []
-    places: dict[str, int] = {}
-    passages: list[Words] = []
-    questions, pairs, owners, own = [], [], [], []
-    for number, (texts, question) in enumerate(asked):
-        if not texts:
-            raise InputError(f"question {number + 1} must come with a passage, got none")
-        questions.append(_words(reader, question, f"question {number + 1}").words)
-        for place, text in enumerate(texts):
-            if not isinstance(text, str) or text not in places:
-                places[text] = len(passages)
-                passages.append(_words(reader, text, f"passage {place + 1}"))
-            pairs.append((places[text], number))
-            owners.append(number)
-            own.append(place)
-    texts_read = [each.words for each in passages]
-    encoded = encode_texts(texts_read, questions, reader.words_)
-    cuts = [
-        cut_passage(
-            text,
-            each.spans,
-            window=window,
-            piece=reader.piece,
-            overlap=reader.overlap,
-            language=reader.splitter_.pipeline.config.language,
-        )
-        for text, each in zip(places, passages, strict=True)
-    ]
-    data, pair_of = encode_windows(encoded, pairs, cuts)
-    owner_of = np.array(owners)[pair_of]
-    kept, shared = best_windows(data, owner_of, reader.max_windows)
-    data, pair_of, owner_of = data.part(kept), pair_of[kept], owner_of[kept]
-    spans_each = max(SPANS, 2 * top)
-    found = find_spans(reader.model_, data, reader.max_words, spans_each)
-    found = found.favor(reader.ranking * shared)
-    edges = np.searchsorted(owner_of, np.arange(len(asked) + 1))
+    ranking, spans_each = read_ranking(reader.ranking), max(SPANS, 2 * top)
+    read = read_windows(reader, asked, window=window, spans=spans_each)
+    favor = np.zeros(len(read.data))  # ln P(w) - ln Z_w, but for a constant of the question
+    for number in range(len(asked)):
+        rows = read.rows(number)
+        if len(rows) > 1:
+            scores = window_features(reader, read, rows).scores(ranking)
+            favor[rows] = scores - read.found.norms[rows]
+    found = read.found.favor(favor)
     answers = []
     for number, (texts, _) in enumerate(asked):
-        rows = np.arange(edges[number], edges[number + 1])
+        rows = read.rows(number)
         given: dict[int, int] = {}
         for row in rows.tolist():
-            given.setdefault(int(data.which[row]), own[pair_of[row]])
+            given.setdefault(int(read.data.which[row]), int(read.given[row]))
         said = []
-        for one in merge_windows(data, found, rows, spans_each):
+        for one in merge_windows(read.data, found, rows, spans_each):
             place = given[one.passage]
-            said.append(as_answer(one, passages[one.passage].spans, texts[place], place))
+            said.append(as_answer(one, read.passages[one.passage].spans, texts[place], place))
         best = [each for each in joined(said, reader.rules)[:top] if each.probability >= threshold]
         answers.append(best or [FoundAnswer("", 0, 0, 0.0)])
     return answers
@@ -126,7 +210,4 @@ def look(reader: Reader, passage: str, question: str) -> AttentionMap:
 def _words(reader: Reader, text: str, name: str) -> Words:
     if not isinstance(text, str):
         raise InputError(f"{name} must be a text, got {type(text).__name__}")
-    found = reader.splitter_(text)
-    if not found.words:
-        raise InputError(f"{name} must have at least one word, got {text[:40]!r}")
-    return found
+    return words_of(text, reader.splitter_, name)

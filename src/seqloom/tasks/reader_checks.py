@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seqloom.errors import ConfigError, one_of
+from seqloom.errors import BackendError, ConfigError, one_of
 from seqloom.metrics.reading import RULES
-from seqloom.tasks.setting_checks import check_number, check_whole
+from seqloom.tasks.reader_ranking import read_ranking
+from seqloom.tasks.setting_checks import check_flags, check_number, check_whole
 from seqloom.tasks.unseen_words import check_unseen
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def check_settings(reader: Reader) -> None:
     check_number("consistency", reader.consistency)
     check_number("other_passages", reader.other_passages, 1)
     check_unseen(reader.unseen_vectors)
+    check_flags(reader, "cut_words", "tune_vectors")
     if reader.tune_vectors and reader.vectors is None and reader.start is None:
         raise ConfigError("tune_vectors=True trains given vectors, got vectors=None")
 
@@ -48,6 +50,23 @@ def check_use(reader: Reader) -> None:
         raise ConfigError(
             f"overlap must lie between 0 and the piece of {reader.piece}, got {reader.overlap!r}"
         )
-    check_number("ranking", reader.ranking)
+    read_ranking(reader.ranking)
     if not isinstance(reader.rules, str) or reader.rules not in RULES:
         raise ConfigError(one_of("rules", str(reader.rules), RULES))
+
+
+def check_device(device: object) -> None:
+    """Refuse a device that torch does not have here.
+
+    Raises:
+        BackendError: Naming it.
+    """
+    import torch
+
+    try:
+        torch.empty(1, device=device)  # type: ignore[call-overload]
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BackendError(
+            f"device must be one that torch sees here, such as 'cpu', got {device!r}: {reason}"
+        ) from None

@@ -159,6 +159,7 @@ def encode_training(
     """
     texts = encode_texts(data.passages_words(), data.questions, known)
     spans = np.array(data.spans, np.int64).reshape(-1, 2)
+    max_length = min(max_length, int(texts.passages.lengths().max()))
     kept = np.flatnonzero((spans[:, 0] >= 0) & (spans[:, 1] - spans[:, 0] < max_length))
     which, spans = np.array(data.which, np.int64)[kept], spans[kept]
     sizes = texts.passages.lengths(which)

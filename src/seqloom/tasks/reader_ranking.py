@@ -1,13 +1,71 @@
-"""Which windows of long documents are worth reading for a question."""
+"""Which windows of long documents are worth reading, and which one has the answer."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
-from seqloom.tasks.reader_data import PassageQuestions
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqloom.config import from_dict
+from seqloom.errors import ConfigError
+from seqloom.tasks.reader_data import EncodedTexts, PassageQuestions
+from seqloom.tasks.setting_checks import check_number
 
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # k_1 and b
+MOST = 1e6  # of two windows one has all the probability long before
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingConfig:
+    r"""How probable it is that one of several windows has the answer.
+
+    $$P(w) \propto \exp(\theta_b b_w + \theta_z \ln Z_w + \theta_m m_w - \theta_l l_w / 100),
+    \quad Z_w = \sum_i \sum_j \exp(s_i^w + e_j^w)$$
+
+    where $b_w$ is what a window has in common with the question (`window_scores`), $Z_w$ what the
+    reader finds in it, $m_w$ how near its words are to those of the question (`window_likeness`)
+    and $l_w$ how many words it has. The defaults are the most probable ones for the reader that
+    comes with the package, fitted by `benchmarks/reading_ranking.py`.
+
+    Paper: McFadden (1974), "Conditional Logit Analysis of Qualitative Choice Behavior", in Zarembka
+    (editor), Frontiers in Econometrics.
+
+    Args:
+        terms: $\theta_b$.
+        reading: $\theta_z$.
+        likeness: $\theta_m$.
+        length: $\theta_l$.
+    """
+
+    terms: float = 0.55
+    reading: float = 0.35
+    likeness: float = 11.0
+    length: float = 1.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            check_number(f"ranking.{each.name}", getattr(self, each.name), MOST)
+
+
+def read_ranking(given: Any) -> RankingConfig:
+    """Return the setting `ranking` of a reader as a whole table.
+
+    Args:
+        given: None, such a table, or the settings in it that differ.
+
+    Raises:
+        ConfigError: If it is something else.
+    """
+    if isinstance(given, RankingConfig):
+        return given
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"ranking must be a table of settings, got {given!r}")
+    return from_dict(RankingConfig, given or {}, where="ranking")
 
 
 def window_scores(data: PassageQuestions, rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -72,3 +130,76 @@ def best_windows(
         kept.append(rows)
     found = np.concatenate(kept)
     return found, shared[found]
+
+
+def window_likeness(
+    data: PassageQuestions, rows: NDArray[np.int64], vectors: Tensor, unknown: int
+) -> NDArray[np.float64]:
+    r"""Return how near the words of windows are to those of their question, from -1 to 1.
+
+    $$m_w = \sum_{t \in q} r_t^2 \max_{u \in w} \cos(v_t, v_u) \Big/ \sum_{t \in q} r_t^2$$
+
+    $r_t$ is how rare a word is, as `ReaderVocabulary.rarity` says. A word without a vector is like
+    itself alone.
+
+    Args:
+        data: The windows.
+        rows: Those of one question.
+        vectors: Of all words the reader knows (V, D).
+        unknown: The id of all others.
+    """
+    texts = data.texts
+    question = texts.questions[int(data.asked[rows[0]])]
+    worth = texts.rarities[question] ** 2
+    found = np.zeros(len(rows))
+    if not worth.sum():
+        return found
+    asked = _directions(texts, question, vectors, unknown)  # (Q, D)
+    for place, row in enumerate(rows.tolist()):
+        first = int(data.first[row])
+        passage = texts.passages[int(data.which[row])][first : first + int(data.sizes[row])]
+        words = np.unique(passage)
+        alike = asked @ _directions(texts, words, vectors, unknown).T  # (Q, U)
+        alike[texts.forms[question][:, None] == texts.forms[words]] = 1.0
+        found[place] = worth @ alike.max(axis=1)
+    likeness: NDArray[np.float64] = found / worth.sum()
+    return likeness
+
+
+def _directions(
+    texts: EncodedTexts, places: NDArray[np.int32], vectors: Tensor, unknown: int
+) -> NDArray[np.float64]:
+    """The vectors of words, of length 1; of unknown words 0."""
+    ids = texts.words[places]
+    with torch.no_grad():
+        picked = vectors[torch.from_numpy(ids).long().to(vectors.device)]
+        rows: NDArray[np.float64] = picked.double().cpu().numpy()
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.where((ids == unknown)[:, None], 0.0, rows / np.maximum(norms, 1e-12))
+
+
+@dataclass(frozen=True)
+class WindowFeatures:
+    r"""What the windows of one question are told apart by, in the terms of `RankingConfig`.
+
+    Args:
+        terms: $b_w$.
+        reading: $\ln Z_w$.
+        likeness: $m_w$.
+        length: $l_w / 100$.
+    """
+
+    terms: NDArray[np.float64]
+    reading: NDArray[np.float64]
+    likeness: NDArray[np.float64]
+    length: NDArray[np.float64]
+
+    def scores(self, ranking: RankingConfig) -> NDArray[np.float64]:
+        """The logarithm of P(w), but for a constant."""
+        found: NDArray[np.float64] = (
+            ranking.terms * self.terms
+            + ranking.reading * self.reading
+            + ranking.likeness * self.likeness
+            - ranking.length * self.length
+        )
+        return found

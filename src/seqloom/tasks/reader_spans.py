@@ -54,13 +54,15 @@ def find_spans(model: nn.Module, data: PassageQuestions, max_words: int, k: int 
     for index in parts_by_length(data.sizes, items):
         with torch.no_grad():
             output: SpanOutput = model(reader_input(data.batch(index).tensors(device)))
-            found = best_spans(output.start, output.end, max_words, k)
-            sums = output.start.logsumexp(1) + output.end.logsumexp(1)  # (B,)
+            # In 64 bits, so that what rounding adds makes no probability greater than 1.
+            start, end = output.start.double(), output.end.double()
+            found = best_spans(start, end, max_words, k)
+            sums = start.logsumexp(1) + end.logsumexp(1)  # (B,)
         width = found.scores.shape[1]
-        scores[index, :width] = found.scores.double().cpu().numpy()
+        scores[index, :width] = found.scores.cpu().numpy()
         first[index, :width] = found.first.cpu().numpy()
         last[index, :width] = found.last.cpu().numpy()
-        norms[index] = sums.double().cpu().numpy()
+        norms[index] = sums.cpu().numpy()
     return FoundSpans(scores, first, last, norms)
 
 

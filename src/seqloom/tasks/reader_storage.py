@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import nn
 
-from seqloom.errors import ConfigError
 from seqloom.tasks.contextual import stored_context
 from seqloom.tasks.directory import StoredModel
 from seqloom.tasks.reader_words import ReaderVocabulary
+from seqloom.tasks.setting_checks import check_count
 from seqloom.text import Vocabulary
 
 STORED = ("cut_words", "max_words", "window", "piece", "overlap", "max_windows", "ranking", "rules")
@@ -41,13 +41,17 @@ def stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a model directory as a reader takes them.
 
     One without `piece` was written when windows were cut after so many words and ranked by another
-    score: what it says of these does not fit today's windows, and the defaults count.
+    score, one whose `ranking` is a number when they were ranked by common words alone: what it says
+    of these does not fit today's windows, and the defaults count.
 
     Args:
         settings: Those of the directory.
     """
     known = STORED if "piece" in settings else [name for name in STORED if name not in CHANGED]
-    return {name: settings[name] for name in known if name in settings}
+    found = {name: settings[name] for name in known if name in settings}
+    if not isinstance(found.get("ranking"), Mapping):
+        found.pop("ranking", None)
+    return found
 
 
 def keep_first_words(model: Any, known: ReaderVocabulary, count: int) -> None:
@@ -58,8 +62,7 @@ def keep_first_words(model: Any, known: ReaderVocabulary, count: int) -> None:
         known: What it knows of words.
         count: How many are kept.
     """
-    if count < 1:
-        raise ConfigError(f"count must be at least 1, got {count}")
+    check_count("count", count)
     specials = known.words.specials
     before = len(specials.names())
     known.words = Vocabulary(known.words.words[before : before + count], specials=specials)

@@ -49,6 +49,8 @@ class ReaderTeachingConfig:
     share: float = 0.5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.teachers, tuple | list):
+            raise ConfigError(f"teaching.teachers must be a list, got {self.teachers!r}")
         if not self.teachers:
             raise ConfigError("teaching.teachers must name at least one reader, got none")
         check_number("teaching.share", self.share, 1)

@@ -11,8 +11,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from seqloom.data.examples import Answer, Question
 from seqloom.data.inputs import read_input
+from seqloom.data.problems import shown
 from seqloom.data.questions import read_questions
 from seqloom.errors import InputError
 from seqloom.text import TextPipeline
@@ -200,9 +203,12 @@ def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
             raise InputError(
                 f"{what} data must be questions about passages, got {type(example).__name__}"
             )
+        check_question(example)
         if example.passage not in places:
             places[example.passage] = len(passages)
-            passages.append(_words_of(example.passage, splitter, example, "passage"))
+            passages.append(
+                words_of(example.passage, splitter, f"the passage of {_where(example)}")
+            )
         place = places[example.passage]
         if example.id in ids:
             raise InputError(
@@ -211,7 +217,8 @@ def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
         ids.add(example.id)
         examples.append(example)
         which.append(place)
-        questions.append(_words_of(example.question, splitter, example, "question").words)
+        asked = words_of(example.question, splitter, f"the question of {_where(example)}")
+        questions.append(asked.words)
         span, problem = _span(example, passages[place])
         spans.append(span)
         if problem is not None:
@@ -222,16 +229,24 @@ def read_all(source: Any, splitter: WordSplitter, what: str) -> ReadQuestions:
     return ReadQuestions(examples, passages, which, questions, spans, misaligned, mended)
 
 
-def _words_of(text: str, splitter: WordSplitter, example: Question, name: str) -> Words:
-    where = _where(example)
+def words_of(text: str, splitter: WordSplitter, name: str) -> Words:
+    """Return the words of a passage or a question.
+
+    Args:
+        text: The passage or the question.
+        splitter: What cuts it into words.
+        name: What to call it in messages.
+
+    Raises:
+        InputError: If it has no word, or too many characters.
+    """
     if len(text) > MAX_CHARACTERS:
         raise InputError(
-            f"the {name} of {where} must have at most {MAX_CHARACTERS:,} characters, got "
-            f"{len(text):,}; split it"
+            f"{name} must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}; split it"
         )
     found = splitter(text)
     if not found.words:
-        raise InputError(f"the {name} of {where} must have at least one word, got {text[:40]!r}")
+        raise InputError(f"{name} must have at least one word, got {text[:40]!r}")
     return found
 
 
@@ -244,7 +259,6 @@ def _span(example: Question, passage: Words) -> tuple[tuple[int, int], Misaligne
     if not example.answers:
         return (-1, -1), None
     answer = example.answers[0]
-    check_answer(example, answer)
     text, start = answer.text, answer.start
     lead = len(text) - len(text.lstrip())
     end, start = start + len(text.rstrip()), start + lead
@@ -257,12 +271,43 @@ def _span(example: Question, passage: Words) -> tuple[tuple[int, int], Misaligne
     return found, Misaligned(example.id, text, example.passage[a:b])
 
 
+def check_question(example: Question) -> None:
+    """Refuse a question that is not made of texts, or with an answer that is not where it says.
+
+    Raises:
+        InputError: Naming the question, its article and what is wrong.
+    """
+    for name in ("id", "title", "passage", "question"):
+        value = getattr(example, name)
+        if not isinstance(value, str):
+            raise InputError(
+                f"the {name} of {_where(example)} must be a text, got {type(value).__name__}"
+            )
+    if not isinstance(example.answers, tuple | list):
+        raise InputError(
+            f"the answers of {_where(example)} must be a tuple, got {shown(example.answers)}"
+        )
+    for answer in example.answers:
+        check_answer(example, answer)
+
+
 def check_answer(example: Question, answer: Answer) -> None:
-    """Refuse an answer that is not where it says it is.
+    """Refuse what is no answer, and an answer that is not where it says it is.
 
     Raises:
         InputError: Naming the question, its article and the place.
     """
+    if not isinstance(answer, Answer):
+        raise InputError(f"an answer of {_where(example)} must be an Answer, got {shown(answer)}")
+    if not isinstance(answer.text, str) or not answer.text.strip():
+        raise InputError(
+            f"an answer of {_where(example)} must have a text, got {shown(answer.text)}"
+        )
+    if isinstance(answer.start, bool) or not isinstance(answer.start, int | np.integer):
+        raise InputError(
+            f"the start of an answer of {_where(example)} must be a whole number, got "
+            f"{shown(answer.start)}"
+        )
     end = answer.start + len(answer.text)
     if answer.start < 0 or end > len(example.passage):
         raise InputError(

@@ -98,13 +98,15 @@ class ReaderVocabulary:
     def rarity(self, word: str) -> float:
         r"""How rare a word is, $\ln(1 + r) / \ln(1 + V)$ where it is the r-th of V; else 1.
 
-        By Zipf's law the logarithm of a word's rank falls with that of its frequency.
+        By Zipf's law the logarithm of a word's rank falls with that of its frequency. A special
+        word, such as "<unk>" in a text, says nothing: 0.
         """
         lower = word.lower()
         if lower not in self.words:
             return 1.0
         before = len(self.words.specials.names()) - 1
-        return log1p(self.words[lower] - before) / log1p(len(self.words) - 1 - before)
+        rank = self.words[lower] - before
+        return log1p(rank) / log1p(len(self.words) - 1 - before) if rank > 0 else 0.0
 
     def spelling(self, word: str) -> list[int]:
         """The ids of a word's characters."""
