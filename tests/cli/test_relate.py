@@ -60,6 +60,25 @@ def test_the_official_report_is_printed(folder):
     )
     found = {row["what"]: row["value"] for row in json.loads(result.stdout)}
     assert (found["macro_f1"], found["examples"]) == (1, 90)
+    result = call_command(
+        *("relate", folder / "model", "--report", folder / "rows.jsonl", "--json"),
+        *("--field", "text=clause", "--field", "label=kind"),
+    )
+    assert json.loads(result.stdout)["f1/Cause-Effect"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--field", "text=clause"], "--field is for --report"),
+        (["lines.txt", "--report", "key.TXT"], "measures its own data alone, got lines.txt"),
+        (["--explain", "--report", "key.TXT"], "measures its own data alone, got --explain"),
+    ],
+)
+def test_what_would_be_passed_over_is_refused(folder, given, message):
+    result = call_command("relate", folder / "model", *given)
+    assert result.returncode == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_a_line_without_markers_is_named(folder):

@@ -10,7 +10,7 @@ import pytest
 from seqloom.data.datasets.archives import extract
 from seqloom.data.datasets.store import dataset_file
 from seqloom.data.relations import SEMEVAL_LABELS, read_answers, read_relations
-from seqloom.errors import DataError, ShapeError
+from seqloom.errors import DataError, InputError, ShapeError
 from seqloom.metrics.relations import relation_name, score_relations
 
 CE1, CE2 = "Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)"
@@ -124,6 +124,19 @@ def test_another_name_for_no_relation():
     report = score_relations(["none", "r(e1,e2)"], ["r(e1,e2)", "r(e1,e2)"], other="none")
     assert report.macro_f1 == pytest.approx(2 / 3)
     assert list(report.official.scores) == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "actual", "message"),
+    [
+        (["r"], [None], "label 0 of the key must be a text, got None"),
+        ([1, 2], ["r", "r"], "prediction 0 must be a text, got 1"),
+        (["r", float("nan")], ["r", "r"], "prediction 1 must be a text, got nan"),
+    ],
+)
+def test_labels_that_are_no_texts_are_refused(predicted, actual, message):
+    with pytest.raises(InputError, match=message):
+        score_relations(predicted, actual)
 
 
 def test_lengths_must_agree():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from seqloom.errors import ConfigError, ShapeError
+from seqloom.errors import ConfigError, ShapeError, TrainingError
 from seqloom.models.linear import (
     LeastSquaresConfig,
     Linear,
@@ -116,6 +116,11 @@ def test_whitening_evens_out_a_quadratic():
     flat = whitening_basis(torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64)), 0.0)
     assert flat.abs().sum() == 1  # nothing moves along the second direction
     assert_close(diagonal_basis(torch.tensor([4.0, 0.0]), 0.0), torch.tensor([0.5, 1.0]))
+
+
+def test_a_quadratic_that_is_not_finite_is_refused():
+    with pytest.raises(TrainingError, match="squares of features must be finite, got infinity"):
+        whitening_basis(torch.full((2, 2), torch.inf, dtype=torch.float64), 0.0)
 
 
 def test_the_logistic_curve_is_its_equation(x):

@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.class_weight import compute_class_weight
 
-from seqloom import Classifier
+from seqloom import Classifier, load
 from seqloom.data.examples import LabeledText
 from seqloom.data.prepare import prepare
 from seqloom.errors import ConfigError, InputError
@@ -213,6 +213,8 @@ def test_a_file_may_have_texts_without_a_label(tmp_path):
         ([set()] * 48, "at least one label to learn, got none in any example"),
         ([{"a"}] * 47, "inconsistent numbers of samples: 48 and 47"),
         ([{"a"}, {1}] * 24, "all of one type, got int, str"),
+        ([{b"a"}, {b"b"}] * 24, "must be names or numbers, got bytes in y"),
+        ([{("a", 1)}, {("b", 2)}] * 24, "must be names or numbers, got tuple in y"),
         (np.full((48, 2), 3), "must hold 0 and 1 alone, got 3"),
         (None, "requires y to be passed"),
         ([{"a": 0.5, "b": 0.5}] * 48, "for one label an example, got {'a': 0.5, 'b': 0.5} for"),
@@ -236,6 +238,38 @@ def test_a_label_that_was_never_learned():
     assert model.evaluate(["sport", "money"], [{1}, {"crime"}])["accuracy"] == 0.0
     one = make("cnn", training={**LOOP, "epochs": 1}).fit(TEXTS, LABELS)
     assert one.evaluate(TEXTS, ["never"] * len(TEXTS))["accuracy"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([b"a", b"b"], r"names or numbers, got \|S1 such as np\.bytes_\(b'a'\) in y"),
+        (np.array(["2026-01-01", "2026-01-02"], "datetime64[D]"), r"numbers, got datetime64\[D\]"),
+        (np.array([1, 2], "timedelta64[D]"), r"names or numbers, got timedelta64\[D\]"),
+        (np.array([1j, 2]), "names or numbers, got complex128"),
+        (np.array([(1, 2), (2, 3)], [("a", int), ("b", int)]), "names or numbers, got "),
+    ],
+)
+def test_labels_that_no_directory_could_keep_are_refused(y, message):
+    with pytest.raises(InputError, match=message):
+        Classifier("softmax").fit(np.eye(2), y)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy 2 has them")
+def test_labels_in_numpys_strings_of_any_length_are_kept(tmp_path):
+    y = np.array(["a", "bb"], np.dtypes.StringDType())
+    model = Classifier("softmax").fit(np.eye(2), y)
+    again = load(model.save(tmp_path / "model"))
+    assert model.predict(np.eye(2)).tolist() == again.predict(np.eye(2)).tolist() == ["a", "bb"]
+    assert model.score(np.eye(2), y) == 1
+
+
+def test_sets_of_numpys_and_of_pythons_texts_are_alike():
+    mixed = [{np.str_(label) for label in row} if i % 2 else row for i, row in enumerate(SETS)]
+    found, plain = (
+        Classifier("logistic", multilabel=True).fit(TOPICS, sets) for sets in (mixed, SETS)
+    )
+    np.testing.assert_array_equal(found.predict_proba(TOPICS), plain.predict_proba(TOPICS))
 
 
 def test_labels_of_another_type_are_refused():

@@ -213,6 +213,12 @@ def test_what_is_no_word_is_refused(model):
     for ask in (model.nearest, lambda w: model.embed([w]), lambda w: model.similarity("cat", w)):
         with pytest.raises(InputError, match="a word must be a text, got None"):
             ask(None)
+    for k in (0, 2.5, None, True):
+        for ask in (model.nearest, lambda w, k: model.analogy(w, w, w, k)):
+            with pytest.raises(
+                ConfigError, match=f"k must be a whole number of at least 1, got {k}"
+            ):
+                ask("cat", k)
 
 
 def test_words_of_the_data_sets(shared_data):

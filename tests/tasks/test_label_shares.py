@@ -69,6 +69,15 @@ def test_examples_that_validate_have_their_most_probable_label() -> None:
     assert model.fit(x, y, valid=(x, y)).metrics_["valid_accuracy"] == 1.0
 
 
+def test_arrays_and_columns_of_probabilities_are_those_of_lists() -> None:
+    pandas = pytest.importorskip("pandas")
+    y = [{"a": 0.7, "b": 0.3}, {"a": 0.2, "b": 0.8}]
+    wanted = Classifier("softmax").fit(np.eye(2), y).predict_proba(np.eye(2))
+    for given in (np.array(y), pandas.Series(y, index=[5, 9])):
+        found = Classifier("softmax").fit(np.eye(2), given).predict_proba(np.eye(2))
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_balanced_weights_count_probabilities() -> None:
     table = np.array([[0.75, 0.25], [0.75, 0.25]])
     found = class_weights("balanced", np.array(["a", "b"]), table)

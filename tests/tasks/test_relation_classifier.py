@@ -391,6 +391,7 @@ def test_tables_and_the_tasks_own_format(tmp_path, model):
         )
     )
     assert model.evaluate(table) == model.evaluate(str(file)) == model.evaluate(data)
+    assert model.evaluate(table.rename(tmp_path / "rows.ndjson")) == model.evaluate(data)
 
 
 @pytest.mark.parametrize(
@@ -404,6 +405,15 @@ def test_tables_and_the_tasks_own_format(tmp_path, model):
         ([Relation("a b", (0, 1), (2, 3), None)], None, "sentence 0 must be a text, got None"),
         (["<e1>a</e1> <e2>b</e2>"], None, "training data must have a label a sentence"),
         (["<e1>a</e1> <e2>b</e2>"], ["x", "y"], "got 2 labels for 1 sentences"),
+        (["<e1>a</e1> <e2>b</e2>"], [1], "the label of sentence 0 must be a text, got 1"),
+        (
+            ["<e1>a</e1> <e2>b</e2>"] * 2,
+            ["x", None],
+            "label of sentence 1 must be a text, got None",
+        ),
+        (["<e1>a</e1> <e2>b</e2>"] * 2, "xy", "y must be a list of one text a sentence, got 'xy'"),
+        (["<e1>a</e1> <e2>b</e2>"], 5, "y must be a list of one text a sentence, got 5"),
+        ("<e1>a</e1> <e2>b</e2>", ["x"], "sentences must be a list, got one sentence, '<e1>a"),
         ([], None, "at least one sentence, got none"),
         (["<e1>a</e1> <e2>b</e2>"] * 2, ["x"] * 2, "at least two classes"),
         ([Relation("a b", (0, 1), (2, 3), "x")], ["x"], "labels must be given once"),
@@ -432,6 +442,7 @@ def test_a_data_set_of_something_else_is_refused(shared_data):
         ({"around": -1}, "around must be a whole number of at least 0, got -1"),
         ({"around": "two"}, "around must be a whole number of at least 0, got 'two'"),
         ({"around": 1.5}, "around must be a whole number of at least 0, got 1.5"),
+        ({"other": None}, "other must be the name of a label, got None"),
         ({"unseen_vectors": "all"}, "unseen_vectors must be true, false or .* got 'all'"),
         ({"training": "x"}, "training must be a table of settings, got 'x'"),
         ({"tune_vectors": False}, "got vectors=None"),
@@ -444,6 +455,24 @@ def test_a_data_set_of_something_else_is_refused(shared_data):
 def test_wrong_settings_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         RelationClassifier("cnn", **settings).fit(sentences(20))
+
+
+def test_a_name_for_no_relation_that_no_sentence_has_is_refused():
+    """Else what is no relation would be in the official score like one."""
+    data = sentences(40)
+    settings = {"num_maps": 4, "embed_size": 4, "training": FAST}
+    with pytest.raises(InputError, match="unknown label 'other'; did you mean 'Other'"):
+        RelationClassifier("cnn", other="other", **settings).fit(data)
+    related = [each for each in data if each.label != "Other"]
+    RelationClassifier("cnn", **settings).fit(related)
+    RelationClassifier("cnn", other="Cause-Effect(e1,e2)", **settings).fit(related)
+
+
+def test_lines_are_named_by_their_number(model):
+    lines = ["<e1>dust</e1> and <e2>fire</e2>", "<e1>dust</e1> and fire"]
+    with pytest.raises(DataError, match=r"must have each of .* got <e1> </e1> in") as caught:
+        list(model.predict_lines(lines))
+    assert caught.value.line == 2
 
 
 def test_a_misspelled_option_is_refused():

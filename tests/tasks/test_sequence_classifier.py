@@ -300,6 +300,16 @@ def test_the_units_of_vectors_do_not_matter(tmp_path):
     assert loaded.predict_proba(strange).tolist() == model.predict_proba(strange).tolist()
 
 
+def test_tables_are_arrays_tensors_or_data_frames():
+    pandas = pytest.importorskip("pandas")
+    x = [np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32) for n in (1, 4, 2, 3)]
+    fit = lambda x: make("cnn", training={**LOOP, "epochs": 1}).fit(x, [0, 1] * 2)  # noqa: E731
+    plain = fit(x).predict_proba(x)
+    for kind in (torch.tensor, pandas.DataFrame):
+        tables = [kind(one) for one in x]
+        np.testing.assert_array_equal(fit(tables).predict_proba(tables), plain)
+
+
 @pytest.mark.parametrize(
     ("x", "message"),
     [

@@ -124,6 +124,16 @@ def test_what_makes_no_sense_is_refused(
         Classifier(**{"arch": "softmax", "teaching": table, **given}).fit(x, y)
 
 
+def test_a_teacher_is_what_was_fitted_whatever_is_set_since() -> None:
+    teacher = Classifier("softmax").fit(TEXTS, LABELS).set_params(arch="mlp", multilabel=True)
+    taught_one = Classifier("softmax", teaching={"teachers": teacher}).fit(TEXTS, LABELS)
+    assert taught_one.provenance_["teaching"]["teachers"] == ["softmax"]
+    several = Classifier("logistic", multilabel=True).fit(TEXTS, [{each} for each in LABELS])
+    several.set_params(multilabel=False)
+    with pytest.raises(ConfigError, match="multilabel classifiers and perceptrons do not"):
+        Classifier("softmax", teaching={"teachers": several}).fit(TEXTS, LABELS)
+
+
 def test_a_perceptron_cannot_teach() -> None:
     teacher = Classifier("perceptron").fit(TEXTS, LABELS)
     with pytest.raises(ConfigError, match="perceptrons do not, got arch='perceptron'"):

@@ -26,33 +26,46 @@ def run(
     ] = False,
     report: Annotated[
         str | None,
-        typer.Option(help="Print the official scorer's report on this data instead (NAME:SPLIT)."),
+        typer.Option(
+            help="Print the official scorer's report on this data instead: a file or NAME:SPLIT."
+        ),
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option("--field", help="Where a table to report on holds what, as text=clause."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the relation between the two entities of each line; blank lines are left out."""
+    from seqloom.config import apply_overrides
     from seqloom.data.sources import read_lines
-    from seqloom.errors import DataError, InputError
+    from seqloom.errors import DataError
+    from seqloom.tasks.recipe import open_data
     from seqloom.tasks.relation_classifier import RelationClassifier
-    from seqloom.tasks.relation_text import as_marked
+    from seqloom.tasks.relation_text import marked_line
 
+    _check_usage(data, report, fields, explain=explain)
     classifier = RelationClassifier.load(model)
     if report is not None:
-        typer.echo(str(classifier.report(report)), nl=False)
+        opened = open_data(classifier.task, report, apply_overrides({}, fields or []))
+        found = classifier.report(*opened)
+        typer.echo(json_text(found.metrics()) if as_json else str(found), nl=as_json)
         return
-    sentences = []
-    for number, line in read_lines(data):
-        if not line.strip():
-            continue
-        try:
-            sentences.append(as_marked(line))
-        except InputError as problem:
-            message = problem.message.removeprefix("sentence 0: ")
-            raise DataError(message, data, number) from None
+    lines = ((number, line) for number, line in read_lines(data) if line.strip())
+    sentences = [marked_line(line, number, data) for number, line in lines]
     if not sentences:
         raise DataError("there must be at least one sentence, got none", data)
-    for found in classifier.relate(sentences, explain=explain):
-        _print(found, as_json=as_json)
+    for each in classifier.relate(sentences, explain=explain):
+        _print(each, as_json=as_json)
+
+
+def _check_usage(data: str, report: str | None, fields: list[str] | None, *, explain: bool) -> None:
+    """Refuse what would be passed over."""
+    if report is None and fields:
+        raise typer.BadParameter("--field is for --report; sentences are read line by line")
+    if report is not None and (data != "-" or explain):
+        given = "--explain" if explain else data
+        raise typer.BadParameter(f"--report measures its own data alone, got {given} as well")
 
 
 def _print(found: Any, *, as_json: bool) -> None:

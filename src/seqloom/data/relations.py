@@ -119,6 +119,44 @@ def read_marked(
     return Records(read, table.path, on_error)
 
 
+def read_unlabeled(
+    path: Source, *, column: str | None = None, on_error: OnError = "raise"
+) -> Records[Marked]:
+    """Read sentences with two marked entities; labels that stand beside them are passed over.
+
+    Args:
+        path: The file, compressed or not.
+        column: The column of the text, if it is a table (see `read_rows` for the formats); else
+            each line is a sentence, and blank lines are left out.
+        on_error: "raise" at the first malformed sentence, or "skip" and count.
+    """
+
+    def texts(problems: Problems) -> Iterator[tuple[int, object]]:
+        if column is None:
+            return ((number, line) for number, line in read_lines(path, problems) if line.strip())
+        table = open_table(path, format=None, header=True, quoted=None)
+        rows = table.rows(problems, (column,))
+        return ((row.line, row.fields.get(column)) for row in rows)
+
+    def read(problems: Problems) -> Iterator[Marked]:
+        for number, text in texts(problems):
+            if not isinstance(text, str):
+                problems.report(f"{column!r} must be a text, got {shown(text)}", path, number)
+                continue
+            try:
+                yield parse_marked(text)
+            except InputError as problem:
+                problems.report(problem.message, path, number)
+
+    return Records(read, fspath(path), on_error)
+
+
+def is_numbered(path: Source) -> bool:
+    """Whether the first line of a file that is not blank has a number and a tab before its text."""
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    return _SENTENCE.match(first) is not None
+
+
 def _relation(path: Source, block: Block) -> Relation:
     number, line = block[0]
     match = _SENTENCE.fullmatch(line.rstrip())

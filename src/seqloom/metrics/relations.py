@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from seqloom.errors import ShapeError
+from seqloom.errors import InputError, ShapeError
 
 OTHER = "Other"
 _SHOWN_OTHER = "_Other"  # as the scorer prints it; it also sorts behind the relations
@@ -209,6 +209,7 @@ def score_relations(
 
     Raises:
         ShapeError: If the two are not of one length, or empty.
+        InputError: If a label is no text, or one of the key is missing.
 
     Examples:
         >>> key = ["Cause-Effect(e1,e2)", "Cause-Effect(e1,e2)", "Other"]
@@ -221,6 +222,10 @@ def score_relations(
             "predictions and truths must be lists of one length, at least 1, got "
             f"{len(predicted)} and {len(actual)}"
         )
+    for number, (found, true) in enumerate(zip(predicted, actual, strict=True)):
+        _check_label(true, f"label {number} of the key")
+        if found is not None:
+            _check_label(found, f"prediction {number}")
     pairs = [
         (_shown(true, other), None if found is None else _shown(found, other))
         for found, true in zip(predicted, actual, strict=True)
@@ -239,6 +244,11 @@ def score_relations(
         _evaluate(names, plain),
         _evaluate(names, is_reversed, is_official=True),
     )
+
+
+def _check_label(label: object, what: str) -> None:
+    if not isinstance(label, str):
+        raise InputError(f"{what} must be a text, got {label!r}")
 
 
 def _shown(label: str, other: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from seqloom.errors import ConfigError, ShapeError
+from seqloom.errors import ConfigError, ShapeError, TrainingError
 from seqloom.models.outputs import ScoreOutput
 from seqloom.nn.bag import Bag, linear
 
@@ -204,7 +204,15 @@ def whitening_basis(curvature: Float[Tensor, "D D"], ridge: float) -> Float[Tens
     Args:
         curvature: Of the quadratic, such as the covariance of the features.
         ridge: What a penalty adds to its diagonal.
+
+    Raises:
+        TrainingError: If it is not finite, as that of numbers beyond the root of the greatest.
     """
+    if not curvature.isfinite().all():
+        raise TrainingError(
+            "squares of features must be finite, got infinity; divide X by a number, its greatest "
+            "value for one"
+        )
     scale = diagonal_basis(curvature.diagonal(), ridge)  # (D,)
     scaled = curvature * scale[:, None] * scale + torch.diag(ridge * scale.square())
     values, directions = torch.linalg.eigh(scaled)

@@ -122,12 +122,13 @@ def label_names(labels: LabelSets) -> NDArray[Any]:
     every = {label for row in labels.sets for label in row}
     if not every:
         raise InputError("there must be at least one label to learn, got none in any example")
-    kinds = {type(label).__name__ for label in every}
+    kinds = {type(plain_scalar(label)).__name__ for label in every}
     if len(kinds) > 1:
         raise InputError(f"labels must be all of one type, got {', '.join(sorted(kinds))} in y")
-    names: NDArray[Any] = np.unique(np.array(list(every)))
-    if names.ndim != 1 or names.dtype.kind not in "biufUS":
+    array = np.array(list(every))
+    if array.ndim != 1 or array.dtype.kind not in "biufU":
         raise InputError(f"labels must be names or numbers, got {kinds.pop()} in y")
+    names: NDArray[Any] = np.unique(array)
     return names
 
 

@@ -123,8 +123,8 @@ def is_sequence_list(x: Any) -> bool:
     if isinstance(x, dict) or hasattr(x, "columns"):
         return False
     first = next(iter(x))
-    if isinstance(first, np.ndarray):
-        return first.ndim == 2
+    if hasattr(first, "ndim"):  # an array, a tensor, a data frame
+        return bool(first.ndim == 2)
     is_rows = isinstance(first, list | tuple) and len(first) and not isinstance(first[0], str)
     return bool(is_rows) and (np.ndim(first[0]) == 1)
 

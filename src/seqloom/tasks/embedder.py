@@ -28,6 +28,7 @@ from seqloom.tasks.directory import (
 )
 from seqloom.tasks.estimator import Estimator
 from seqloom.tasks.language_engine import origin
+from seqloom.tasks.setting_checks import check_count
 from seqloom.tasks.word_tables import most_frequent, read_table, write_table
 from seqloom.tasks.word_tests import TestSource, check_word, evaluate_vectors, known_word
 from seqloom.text import SubwordTokenizer, TextConfig, TextPipeline, Vocabulary
@@ -270,12 +271,14 @@ class Embedder(Estimator):
     def nearest(self, word: str, k: int = 10) -> list[tuple[str, float]]:
         """Return the k words of greatest cosine with a word, with it."""
         check_word(word)
+        check_count("k", k)
         if self.is_contextual and word not in self.vectors and self.engine_.is_spelled():
             return self.vectors.nearest(self.embed([word])[0], k)
         return self.vectors.nearest(self._known(word), k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 1) -> list[tuple[str, float]]:
         """Return the k words that best complete "a is to b as c is to", with their cosines."""
+        check_count("k", k)
         return self.vectors.analogy(self._known(a), self._known(b), self._known(c), k)
 
     def evaluate(self, data: TestSource = "word-similarity") -> dict[str, float]:

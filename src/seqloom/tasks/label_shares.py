@@ -40,7 +40,10 @@ class LabelShares(NamedTuple):
 
 def has_shares(y: Any) -> bool:
     """Whether labels of some examples are given with probabilities."""
-    return isinstance(y, Sequence) and any(isinstance(label, Mapping) for label in y)
+    is_column = isinstance(getattr(y, "dtype", None), np.dtypes.ObjectDType)  # array or series
+    if not isinstance(y, Sequence) and not is_column:
+        return False
+    return any(isinstance(label, Mapping) for label in y)
 
 
 def as_label_shares(y: Sequence[Any], count: int) -> LabelShares:

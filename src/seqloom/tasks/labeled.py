@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqloom.data.examples import LabeledText, Text
 from seqloom.data.inputs import read_input
 from seqloom.data.prepared import HEADER, PreparedData
+from seqloom.data.rows import is_missing
 from seqloom.errors import DataError, InputError
 from seqloom.tasks.classifier_multilabel import LabelSets, as_label_sets
 from seqloom.tasks.classifier_sequences import as_sequences, is_sequence_list
@@ -125,12 +126,18 @@ def _refuse_labels(y: Any) -> None:
 
 
 def is_text(x: Any) -> bool:
-    """Whether these are texts: a flat list or column whose first item is one, or an empty list."""
+    """Whether these are texts: a flat list or column whose first item is one, or an empty one.
+
+    What is missing at its beginning, such as None, is passed over, and refused where it is read.
+    """
     if getattr(x, "ndim", 1) != 1 or not hasattr(x, "__len__") or hasattr(x, "nnz"):
         return False
     if len(x) == 0:
-        return isinstance(x, list | tuple)
-    first = next(iter(x)) if not isinstance(x, dict) else None
+        kind = getattr(getattr(x, "dtype", None), "kind", "")
+        return isinstance(x, list | tuple) or kind in ("O", "U", "T")
+    if isinstance(x, dict):
+        return False
+    first = next((item for item in x if not is_missing(item)), None)
     return isinstance(first, str | Text | LabeledText)
 
 

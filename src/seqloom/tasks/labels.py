@@ -15,9 +15,17 @@ def class_labels(y: NDArray[Any]) -> NDArray[Any]:
     """Return the different labels, sorted, in an array of their own type.
 
     Raises:
-        InputError: If there is nothing to tell apart.
+        InputError: If there is nothing to tell apart, or labels are neither names nor numbers, such
+            as bytes and dates, which no model directory could keep.
     """
     classes: NDArray[Any] = np.unique(y)
+    if classes.dtype.kind == "T":  # numpy's strings of any length
+        classes = np.array(classes.tolist())
+    if classes.dtype.kind not in "biufUO":
+        raise InputError(
+            f"labels must be names or numbers, got {classes.dtype} such as {classes[0]!r} in y; "
+            "make texts of them"
+        )
     if len(classes) < 2:
         raise InputError(
             "there must be at least two classes to tell apart, got 1 class: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.architectures import Architecture, load_config_class, load_model_class
+from seqloom.architectures import load_config_class, load_model_class
 from seqloom.config import from_dict, to_dict
 from seqloom.data.examples import Relation
 from seqloom.data.relations import MARKERS, Marked
@@ -30,10 +30,10 @@ from seqloom.tasks.labels import labels_from_dict, labels_to_dict
 from seqloom.tasks.relation_results import RelationFound, describe
 from seqloom.tasks.relation_teaching import taught_relations
 from seqloom.tasks.relation_text import (
-    marked_words,
-    near_entities,
+    marked_line,
     read_labeled_sentences,
     read_sentences,
+    sentence_reader,
 )
 from seqloom.tasks.relation_training import learn_relations, set_apart
 from seqloom.tasks.relation_words import MARKER_IDS
@@ -223,7 +223,8 @@ class RelationClassifier(Estimator):
         with fitting(self, out, resume=resume, callbacks=callbacks) as settings:
             pipeline = self._make_pipeline()
             entities = self._entity_settings()
-            read = _reading(pipeline, entities.around, self.architecture)
+            most = load_config_class(self.architecture).MAX_LENGTH
+            read = sentence_reader(pipeline, entities.around, most)
             train = read_labeled_sentences(X, y, read, "training")
             if valid is None:
                 train, checked = set_apart(train, self.valid_share, settings.training.seed)
@@ -262,6 +263,8 @@ class RelationClassifier(Estimator):
         check_whole(self, "max_distance", 1)
         if self.around is not None:
             check_whole(self, "around", 0)
+        if not isinstance(self.other, str):
+            raise ConfigError(f"other must be the name of a label, got {self.other!r}")
         check_unseen(self.unseen_vectors)
         if not self.tune_vectors and self.vectors is None:
             raise ConfigError("tune_vectors=False keeps given vectors, got vectors=None")
@@ -277,8 +280,8 @@ class RelationClassifier(Estimator):
 
     def _read(self, sentences: list[Marked]) -> list[list[str]]:
         """The words that are read of sentences, in use."""
-        read = _reading(self.pipeline_, self.entities_.around, self.fitted_architecture)
-        return read(sentences)
+        most = load_config_class(self.fitted_architecture).MAX_LENGTH
+        return sentence_reader(self.pipeline_, self.entities_.around, most)(sentences)
 
     def build_network(self, config: Any) -> Any:
         """The network of a configuration, with what is read of the entities if it is wanted."""
@@ -357,7 +360,8 @@ class RelationClassifier(Estimator):
 
     def predict_lines(self, lines: Sequence[str]) -> Iterator[dict[str, Any]]:
         """For the command line: the relation of each line."""
-        for line, found in zip(lines, self.relate(list(lines)), strict=True):
+        sentences = [marked_line(line, number) for number, line in enumerate(lines, start=1)]
+        for line, found in zip(lines, self.relate(sentences), strict=True):
             yield {
                 "label": found.label,
                 "probability": found.probability,
@@ -447,16 +451,3 @@ class RelationClassifier(Estimator):
         load_weights(model.model_, stored)
         model.model_.eval()
         return model
-
-
-def _reading(
-    pipeline: TextPipeline, around: int | None, architecture: Architecture
-) -> Callable[[list[Marked]], list[list[str]]]:
-    """How sentences become the words that are read of them."""
-    most = load_config_class(architecture).MAX_LENGTH
-
-    def read(sentences: list[Marked]) -> list[list[str]]:
-        found = [marked_words(pipeline, sentence) for sentence in sentences]
-        return [each.words for each in near_entities(found, around, most)]
-
-    return read

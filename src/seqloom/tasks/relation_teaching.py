@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any, NamedTuple
 
@@ -10,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.relations import Marked
-from seqloom.errors import ConfigError
+from seqloom.errors import ConfigError, InputError
 from seqloom.tasks.labels import class_labels, numbered
-from seqloom.tasks.relation_text import LabeledSentences, read_sentences
+from seqloom.tasks.relation_text import LabeledSentences, open_unlabeled, read_sentences
 from seqloom.tasks.teaching import TeachingConfig, mean_shares, open_teacher
 
 
@@ -61,8 +62,9 @@ def taught_relations(
         table = (1 - config.share) * table + config.share * said
     words, more = train.words, _further(config.texts)
     if more:
+        with _told_apart():
+            words = [*words, *read(more)]
         table = np.concatenate([table, mean_shares(teachers, more, classes)])
-        words = [*words, *read(more)]
     facts: dict[str, Any] = {
         "teachers": [teacher.arch_ for teacher in teachers],
         "share": config.share,
@@ -77,8 +79,21 @@ def _further(source: Any) -> list[Marked]:
     """The sentences that were not labeled for this."""
     if source is None:
         return []
+    if isinstance(source, str | PathLike):
+        return read_sentences(open_unlabeled(source))[0]
     if not isinstance(source, Iterable) or isinstance(source, Iterator):
         raise ConfigError(
             f"teaching.texts must be a list, a file or NAME:SPLIT, got {type(source).__name__}"
         )
-    return read_sentences(source)[0]
+    items = list(source)
+    with _told_apart():
+        return read_sentences(items)[0] if items else []
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Let messages say that a sentence is one of the further ones, not of the training data."""
+    try:
+        yield
+    except InputError as problem:
+        raise InputError(f"teaching.texts: {problem.message}") from None

@@ -14,15 +14,19 @@ from numpy.typing import NDArray
 
 from seqloom.data.datasets import dataset_names
 from seqloom.data.examples import Relation
-from seqloom.data.inputs import PACKED, TABLES, FieldNames, read_input
+from seqloom.data.inputs import FieldNames, read_input
+from seqloom.data.problems import shown
 from seqloom.data.relations import (
     MARKERS,
     Marked,
     check_spans,
+    is_numbered,
     parse_marked,
     read_marked,
     read_relations,
+    read_unlabeled,
 )
+from seqloom.data.rows import COMPRESSED, FORMATS
 from seqloom.errors import DataError, InputError
 from seqloom.tasks.classifier_sequences import CutTextWarning
 from seqloom.text import TextPipeline
@@ -155,6 +159,18 @@ def near_entities(
     return found
 
 
+def sentence_reader(
+    pipeline: TextPipeline, around: int | None, most: int | None
+) -> Callable[[list[Marked]], list[list[str]]]:
+    """Return what makes of sentences the words that are read of them; see `near_entities`."""
+
+    def read(sentences: list[Marked]) -> list[list[str]]:
+        found = [marked_words(pipeline, sentence) for sentence in sentences]
+        return [each.words for each in near_entities(found, around, most)]
+
+    return read
+
+
 def as_marked(item: Any, number: int = 0) -> Marked:
     """Return a sentence given as a marked text, a `Relation` or (text, first, second)."""
     try:
@@ -173,6 +189,18 @@ def as_marked(item: Any, number: int = 0) -> Marked:
     )
 
 
+def marked_line(line: str, number: int, path: str | None = None) -> Marked:
+    """Return the sentence of a line of a file.
+
+    Raises:
+        DataError: With the number of the line, if there are no two entities in it.
+    """
+    try:
+        return parse_marked(line)
+    except InputError as problem:
+        raise DataError(problem.message, path, number) from None
+
+
 def read_sentences(x: Any, y: Any = None) -> tuple[list[Marked], list[str] | None]:
     """Return sentences from anywhere, and their labels if they have some.
 
@@ -184,6 +212,8 @@ def read_sentences(x: Any, y: Any = None) -> tuple[list[Marked], list[str] | Non
     Raises:
         InputError: If something of it is no sentence with two entities, or the labels do not fit.
     """
+    if isinstance(x, str) and any(marker in x for marker in MARKERS):
+        raise InputError(f"sentences must be a list, got one sentence, {shown(x)}")
     if isinstance(x, str | PathLike):
         x = open_relations(x)
     items = list(x) if isinstance(x, Iterable) else [x]
@@ -197,14 +227,26 @@ def read_sentences(x: Any, y: Any = None) -> tuple[list[Marked], list[str] | Non
         raise InputError(
             f"all sentences must be Relations or none, got {len(labels)} of {len(items)}"
         )
-    if y is None:
-        return sentences, labels or None
+    return sentences, (labels or None) if y is None else _labels(y, len(items))
+
+
+def _labels(y: Any, count: int) -> list[str]:
+    """Labels as they were given beside sentences, checked."""
+    if isinstance(y, str) or not isinstance(y, Iterable):
+        raise InputError(f"y must be a list of one text a sentence, got {y!r}")
     given = list(y)
-    if len(given) != len(items) or not all(isinstance(label, str) for label in given):
+    if len(given) != count:
         raise InputError(
-            f"y must be one text a sentence, got {len(given)} labels for {len(items)} sentences"
+            f"y must be one text a sentence, got {len(given)} labels for {count} sentences"
         )
-    return sentences, given
+    for number, label in enumerate(given):
+        _check_label(label, number)
+    return given
+
+
+def _check_label(label: Any, number: int) -> None:
+    if not isinstance(label, str):
+        raise InputError(f"the label of sentence {number} must be a text, got {label!r}")
 
 
 def open_relations(source: str | PathLike[str], names: FieldNames | None = None) -> Iterable[Any]:
@@ -220,17 +262,40 @@ def open_relations(source: str | PathLike[str], names: FieldNames | None = None)
     """
     names = names or FieldNames()
     name = fspath(source)
-    if not Path(name).exists() and name.partition(":")[0] in dataset_names():
+    if _is_dataset(name):
         found = list(read_input(name, "text"))
         if not isinstance(found[0], Relation):
             raise DataError(
                 f"must hold sentences with two entities, got {type(found[0]).__name__}", name
             )
         return found
-    suffixes = [s.lower() for s in Path(name).suffixes if s not in PACKED]
-    if suffixes and suffixes[-1] in TABLES:
+    if _is_table(name):
         return read_marked(name, text=names.text, label=names.label)
     return read_relations(name)
+
+
+def open_unlabeled(source: str | PathLike[str]) -> Iterable[Any]:
+    """Open sentences whose labels, if they have some, do not count.
+
+    Args:
+        source: A table with a column text, a file in the format of SemEval-2010 Task 8 or with a
+            sentence a line, or "NAME:SPLIT".
+    """
+    name = fspath(source)
+    if _is_dataset(name):
+        return open_relations(name)
+    if _is_table(name):
+        return read_unlabeled(name, column=FieldNames().text)
+    return read_relations(name) if is_numbered(name) else read_unlabeled(name)
+
+
+def _is_dataset(name: str) -> bool:
+    return not Path(name).exists() and name.partition(":")[0] in dataset_names()
+
+
+def _is_table(name: str) -> bool:
+    suffixes = [s.lower() for s in Path(name).suffixes if s.lower() not in COMPRESSED]
+    return bool(suffixes) and any(suffixes[-1] in known for known in FORMATS.values())
 
 
 @dataclass(frozen=True)
@@ -265,6 +330,5 @@ def read_labeled_sentences(
     if labels is None:
         raise InputError(f"the {what} data must have a label a sentence, got none; give y")
     for number, label in enumerate(labels):
-        if not isinstance(label, str):
-            raise InputError(f"the label of sentence {number} must be a text, got {label!r}")
+        _check_label(label, number)
     return LabeledSentences(read(sentences), labels, sentences)

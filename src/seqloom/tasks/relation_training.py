@@ -13,7 +13,8 @@ from torch import nn
 from seqloom.config import to_dict
 from seqloom.data.features import Vectors
 from seqloom.data.relations import MARKERS
-from seqloom.metrics.relations import score_relations
+from seqloom.errors import InputError, one_of
+from seqloom.metrics.relations import OTHER, score_relations
 from seqloom.tasks.classifier_sequences import WordSequences
 from seqloom.tasks.classifier_training import class_goal, hold_out
 from seqloom.tasks.contextual import context_reader
@@ -104,6 +105,7 @@ def learn_relations(
         taught: What it learns in place of the training data's labels alone, if others teach it.
     """
     classes = class_labels(np.array(train.labels))
+    _check_other(owner.other, classes)
     read = train.words if taught is None else taught.words
     vectors = None if owner.vectors is None else open_vectors(owner.vectors)
     others = [] if valid is None or not owner.unseen_vectors else valid.words
@@ -156,6 +158,18 @@ def learn_relations(
         terms = terms.knowing(words)
     model.eval()
     return FittedRelations(model, terms, classes, learned.metrics, {**history, **learned.history})
+
+
+def _check_other(other: str, classes: NDArray[Any]) -> None:
+    """Refuse a name for what is no relation that no sentence has, unless it is the usual one.
+
+    Were it misspelled, what is no relation would be measured like one.
+    """
+    known = classes.tolist()
+    if other != OTHER and other not in known:
+        raise InputError(
+            f"other must be a label of the training data: {one_of('label', other, known)}"
+        )
 
 
 def _goal_of(model: nn.Module, owner: RelationClassifier, classes: NDArray[Any]) -> Goal:

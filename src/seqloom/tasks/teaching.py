@@ -164,7 +164,7 @@ def taught(
     names = classes.tolist()
     found = [dict(zip(names, row, strict=True)) for row in table.tolist()]
     facts: dict[str, Any] = {
-        "teachers": [teacher.arch for teacher in teachers],
+        "teachers": [teacher.arch_ for teacher in teachers],
         "share": config.share,
         "prior": config.prior,
         "further": len(more),
@@ -185,10 +185,12 @@ def open_teacher(kind: type[Any], source: Any) -> Any:
         ConfigError: If it is none.
     """
     teacher = open_fitted(kind, source)
-    if getattr(teacher, "multilabel", False) or not hasattr(teacher, "predict_proba"):
+    decision = getattr(teacher, "decision_", None)
+    is_multilabel = decision is not None and decision.multilabel
+    if is_multilabel or not hasattr(teacher, "predict_proba"):
         raise ConfigError(
             "a teacher must give one probability a class, which multilabel classifiers and "
-            f"perceptrons do not, got arch={teacher.arch!r}"
+            f"perceptrons do not, got arch={teacher.arch_!r}"
         )
     return teacher
 
