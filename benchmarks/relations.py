@@ -10,10 +10,9 @@ the test figure of the seed that is best on validation.
 
 A network may be taught by others of the same seed, or fold, that an earlier call kept:
 
-    python benchmarks/noun_pairs.py --out pairs.txt
     python benchmarks/relations.py --out relations --arch blstm joint-attention --keep models
-    python benchmarks/relations.py --out relations --arch att-blstm --kept models \
-        --teachers blstm joint-attention --texts pairs.txt
+    python benchmarks/relations.py --out taught --arch att-blstm --kept models \
+        --teachers blstm joint-attention
 
 With --folds nothing of the test data is read: every training sentence is predicted by a network
 that learned from the other folds, without validation data, the last epoch's weights. The table has
@@ -222,7 +221,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="save the networks in this folder")
     parser.add_argument("--teachers", nargs="*", default=[], help="architectures that teach")
     parser.add_argument("--kept", type=Path, help="the folder they were kept in")
-    parser.add_argument("--texts", default=None, help="marked sentences that nobody labeled")
+    parser.add_argument("--texts", default=None, help="marked sentences, one a line")
     parser.add_argument("--folds", type=int, default=0, help="parts of the training data")
     options = parser.parse_args()
     if options.folds:
