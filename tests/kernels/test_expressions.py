@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from made_up import Awkward, MadeUp
 from seqloom.errors import ConfigError
-from seqloom.kernels.expressions import OPERATIONS, CellError, Graph
+from seqloom.kernels.cell_errors import CellError
+from seqloom.kernels.expressions import OPERATIONS, Graph
 from seqloom.kernels.functions import (
     absolute,
     exp,

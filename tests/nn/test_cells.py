@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seqloom.errors import ConfigError
-from seqloom.kernels.expressions import CellError
+from seqloom.kernels.cell_errors import CellError
 from seqloom.nn import Cell, State, register_cell, sigmoid, tanh
 from seqloom.nn.cells import CELLS, LSTM, find_cell
 

@@ -8,15 +8,12 @@ the functions below, or as torch's functions of the same name.
 from __future__ import annotations
 
 import math
-import os
-import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from seqloom.errors import ConfigError
+from seqloom.kernels.cell_errors import CellError, at_line
+from seqloom.kernels.folding import simplified
 
 # -- operations ------------------------------------------------------------------------------------
 
@@ -39,10 +36,6 @@ class Operation:
     derivative: Callable[[Expression], Sequence[Expression]] | None
     latex: str
     binds: int = 2
-
-
-class CellError(ConfigError):
-    """A cell's definition cannot be understood; the message names the operation and the line."""
 
 
 class Expression:
@@ -94,13 +87,13 @@ class Expression:
 
     def __pow__(self, power: Any) -> Expression:
         if not isinstance(power, int | float):
-            raise CellError(_at_line(f"a power is a number, got ** {power!r}; use exp and log"))
+            raise CellError(at_line(f"a power is a number, got ** {power!r}; use exp and log"))
         if abs(power) == 0.5:
             root = apply("sqrt", self)
             return root if power > 0 else 1 / root
         if power != int(power) or not 0 < abs(power) <= LARGEST_POWER:
             raise CellError(
-                _at_line(
+                at_line(
                     f"a power is 0.5 or a whole number from 1 to {LARGEST_POWER}, or one of these "
                     f"negated, got ** {power!r}; use exp and log"
                 )
@@ -112,7 +105,7 @@ class Expression:
 
     def __rpow__(self, base: Any) -> Expression:
         if not isinstance(base, int | float) or not base > 0:
-            raise CellError(_at_line(f"what has a value for its power is above 0, got {base!r}"))
+            raise CellError(at_line(f"what has a value for its power is above 0, got {base!r}"))
         return apply("exp", self * math.log(base))
 
     def __abs__(self) -> Expression:
@@ -127,52 +120,52 @@ class Expression:
 
     def __bool__(self) -> bool:
         raise CellError(
-            _at_line("a step cannot branch on a value ('if', 'and', 'or'); use maximum or minimum")
+            at_line("a step cannot branch on a value ('if', 'and', 'or'); use maximum or minimum")
         )
 
     def _compare(self, _: Any) -> Any:
-        raise CellError(_at_line("a step cannot compare values; use maximum, minimum or relu"))
+        raise CellError(at_line("a step cannot compare values; use maximum, minimum or relu"))
 
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _compare
 
     def _as_number(self, *_: Any) -> Any:
-        raise CellError(_at_line("a value is not a number yet; use the functions of seqloom.nn"))
+        raise CellError(at_line("a value is not a number yet; use the functions of seqloom.nn"))
 
     __float__ = __int__ = __index__ = __round__ = __len__ = _as_number
 
     def _other(self, *_: Any) -> Expression:
-        raise CellError(_at_line(f"this operator is not one a step may use; {_known()}"))
+        raise CellError(at_line(f"this operator is not one a step may use; {_known()}"))
 
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _other
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _other
 
     def _change(self, _: Any) -> Expression:
         raise CellError(
-            _at_line("a step must not change a value in place (+= and its like); give it a name")
+            at_line("a step must not change a value in place (+= and its like); give it a name")
         )
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _change
 
     def __matmul__(self, other: Any) -> Expression:
-        raise CellError(_at_line("'@' is not elementwise; a second product is cell.late = (gate,)"))
+        raise CellError(at_line("'@' is not elementwise; a second product is cell.late = (gate,)"))
 
     __rmatmul__ = __matmul__
 
     def __getitem__(self, key: Any) -> Expression:
-        raise CellError(_at_line(f"indexing [{key!r}] is not elementwise"))
+        raise CellError(at_line(f"indexing [{key!r}] is not elementwise"))
 
     def __iter__(self) -> Any:
-        raise CellError(_at_line("a value cannot be taken apart"))
+        raise CellError(at_line("a value cannot be taken apart"))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         known = TORCH_NAMES.get(name, name)
         if known in NO_METHODS:
-            raise CellError(_at_line(f"tensors have no '.{name}'; use the function {name}"))
+            raise CellError(at_line(f"tensors have no '.{name}'; use the function {name}"))
         if known in COMPOSED or (known in OPERATIONS and known not in INNER):
             return lambda *others, **options: _by_method(known, (self, *others), options)
-        raise CellError(_at_line(f"'.{name}' is not an operation a step may use; {_known()}"))
+        raise CellError(at_line(f"'.{name}' is not an operation a step may use; {_known()}"))
 
     @classmethod
     def __torch_function__(
@@ -184,7 +177,7 @@ class Expression:
         if name in COMPOSED or (name in OPERATIONS and name not in INNER):
             return _call(name, args, named)
         raise CellError(
-            _at_line(f"torch's '{function.__name__}' is not one a step may use; {_known()}")
+            at_line(f"torch's '{function.__name__}' is not one a step may use; {_known()}")
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Expression:
@@ -193,7 +186,7 @@ class Expression:
         if method == "__call__" and name in ARITHMETIC and is_number and not kwargs:
             return apply(name, *args)  # of a number of numpy's
         raise CellError(
-            _at_line(
+            at_line(
                 f"numpy's '{ufunc.__name__}' knows no tensors; use the function of torch or of "
                 f"seqloom.nn; {_known()}"
             )
@@ -230,7 +223,7 @@ class Graph:
 
     def node(self, operation: str, *arguments: Expression) -> Expression:
         """An operation, or something simpler that is equal to it."""
-        simpler = _simplified(self, operation, arguments)
+        simpler = simplified(self, operation, arguments)
         return self._node(operation, arguments) if simpler is None else simpler
 
     def _node(
@@ -260,25 +253,8 @@ def check_count(name: str, arguments: Sequence[Any]) -> None:
     wanted = OPERATIONS[name].arity
     if len(arguments) != wanted:
         raise CellError(
-            _at_line(f"{name} takes {wanted} value{'s' * (wanted > 1)}, got {len(arguments)}")
+            at_line(f"{name} takes {wanted} value{'s' * (wanted > 1)}, got {len(arguments)}")
         )
-
-
-def of_numbers(name: str, numbers: Sequence[float]) -> float:
-    """An operation on numbers alone.
-
-    Raises:
-        CellError: If there is no such number, as of 1 / 0.
-    """
-    check_count(name, numbers)
-    try:
-        found = NUMBERS[name](*numbers)
-    except (ArithmeticError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
-        given = ", ".join(f"{number:g}" for number in numbers)
-        raise CellError(_at_line(f"{name} of {given} is not a finite number"))
-    return found
 
 
 def _lifted(graph: Graph, value: Any) -> Expression:
@@ -286,61 +262,11 @@ def _lifted(graph: Graph, value: Any) -> Expression:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CellError(
-            _at_line(f"a step works on its gates, states, vectors and numbers, got {value!r}")
+            at_line(f"a step works on its gates, states, vectors and numbers, got {value!r}")
         )
     if not math.isfinite(value):
-        raise CellError(_at_line(f"a number in a step must be finite, got {value}"))
+        raise CellError(at_line(f"a number in a step must be finite, got {value}"))
     return graph.number(value)
-
-
-def is_number(node: Expression, value: float) -> bool:
-    """Whether a node is this number."""
-    return node.operation == "number" and node.value == value
-
-
-def _simplified(  # noqa: PLR0912 (a table of cases)
-    graph: Graph, operation: str, arguments: tuple[Expression, ...]
-) -> Expression | None:
-    """What an operation is equal to, if that is simpler; None if there is nothing."""
-    if all(argument.operation == "number" for argument in arguments):
-        return graph.number(of_numbers(operation, [argument.value for argument in arguments]))
-    if operation == "neg":
-        (x,) = arguments
-        return x.arguments[0] if x.operation == "neg" else None
-    if len(arguments) == 1:
-        return None
-    x, y = arguments
-    if operation == "add":
-        if is_number(x, 0) or is_number(y, 0):
-            return y if is_number(x, 0) else x
-        if y.operation == "neg":
-            return graph.node("sub", x, y.arguments[0])
-        if x.operation == "neg":
-            return graph.node("sub", y, x.arguments[0])
-    elif operation == "sub":
-        if is_number(y, 0):
-            return x
-        if is_number(x, 0):
-            return graph.node("neg", y)
-        if x is y:
-            return graph.number(0)
-        if y.operation == "neg":
-            return graph.node("add", x, y.arguments[0])
-    elif operation == "mul":
-        if is_number(x, 0) or is_number(y, 0):
-            return graph.number(0)
-        if is_number(x, 1) or is_number(y, 1):
-            return y if is_number(x, 1) else x
-        if is_number(x, -1) or is_number(y, -1):
-            return graph.node("neg", y if is_number(x, -1) else x)
-    elif operation == "div":
-        if is_number(y, 0):
-            raise CellError(_at_line("a step must not divide by 0"))
-        if is_number(y, 1):
-            return x
-        if is_number(x, 0):
-            return x
-    return None
 
 
 def _of(node: Expression) -> Expression:
@@ -388,33 +314,12 @@ OPERATIONS: dict[str, Operation] = {
     )
 }
 
-NUMBERS: dict[str, Callable[..., float]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "neg": lambda x: -x,
-    "exp": math.exp,
-    "log": math.log,
-    "sqrt": math.sqrt,
-    "tanh": math.tanh,
-    "sigmoid": lambda x: 0.5 * (1 + math.tanh(0.5 * x)),
-    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
-    "relu": lambda x: max(x, 0.0),
-    "abs": abs,
-    "maximum": max,
-    "minimum": min,
-    "step": lambda x: float(x > 0),
-    "half_step": lambda x: 0.5 * (float(x > 0) + float(x >= 0)),
-    "sign": lambda x: float((x > 0) - (x < 0)),
-}
-
 
 def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
     bounds = [bound for bound in (min, max) if bound is not None]
     if len({isinstance(bound, Expression) for bound in bounds}) != 1:  # as torch has it
         raise CellError(
-            _at_line(
+            at_line(
                 "clamp takes a bound, or two that are both numbers or both values of the step, got "
                 f"min={min!r} and max={max!r}; use maximum and minimum of seqloom.nn"
             )
@@ -448,7 +353,7 @@ def _call(name: str, values: Sequence[Any], options: Mapping[str, Any]) -> Expre
     except (KeyError, TypeError):
         given = [*map(repr, values), *(f"{key}={value!r}" for key, value in options.items())]
         raise CellError(
-            _at_line(f"{name} in a step has no further options, got {name}({', '.join(given)})")
+            at_line(f"{name} in a step has no further options, got {name}({', '.join(given)})")
         ) from None
 
 
@@ -456,7 +361,7 @@ def _by_method(name: str, values: Sequence[Any], options: Mapping[str, Any]) -> 
     """The same as a method, which of a tensor does not take what the function does."""
     if name in ("maximum", "minimum") and not all(isinstance(v, Expression) for v in values):
         raise CellError(
-            _at_line(
+            at_line(
                 f"'.{name}' takes a value of the step, got {values[-1]!r}; use {name} of seqloom.nn"
             )
         )
@@ -466,18 +371,3 @@ def _by_method(name: str, values: Sequence[Any], options: Mapping[str, Any]) -> 
 def _known() -> str:
     names = [*(name for name in OPERATIONS if name not in {*INNER, "sign"}), *COMPOSED]
     return f"there are + - * / ** and {', '.join(names)}"
-
-
-def _at_line(message: str) -> str:
-    """The message with the line of the step that did it."""
-    frame = last_of_user(traceback.extract_stack()[:-1])
-    where = f"{frame.filename}:{frame.lineno}"
-    return f"{message} (in {frame.name}, {where}: {(frame.line or '').strip()})"
-
-
-def last_of_user(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary:
-    """The last frame outside this package and torch, or the last one if there is none."""
-    files = [__file__, getattr(sys.modules.get("torch"), "__file__", None)]
-    inside = tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
-    outside = [frame for frame in frames if not frame.filename.startswith(inside)]
-    return (outside or frames)[-1]

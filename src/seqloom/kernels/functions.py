@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from seqloom.kernels.expressions import Expression, apply, check_count, of_numbers
+from seqloom.kernels.expressions import Expression, apply, check_count
+from seqloom.kernels.folding import of_numbers
 
 
 def _function(name: str) -> Any:
     def call(*values: Any) -> Any:
         if any(isinstance(value, Expression) for value in values):
             return apply(name, *values)
+        check_count(name, values)
         if all(isinstance(value, int | float) for value in values):
             return of_numbers(name, values)
-        check_count(name, values)
         import torch
         from torch.nn import functional
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqloom.errors import nearest
+from seqloom.kernels.cell_errors import CellError, last_of_user
 from seqloom.kernels.equations import write_equations
-from seqloom.kernels.expressions import CellError, Expression, Graph, last_of_user
+from seqloom.kernels.expressions import Expression, Graph
 from seqloom.kernels.walking import in_order
 
 PARTS = ("a", "x", "u", "s", "v", "late")  # what a step may ask for, by the names of its parameters

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from seqloom.kernels.expressions import OPERATIONS, Expression, is_number
+from seqloom.kernels.expressions import OPERATIONS, Expression
+from seqloom.kernels.folding import is_number
 
 
 def in_order(outputs: Iterable[Expression]) -> list[Expression]:

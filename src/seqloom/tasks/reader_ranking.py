@@ -42,10 +42,10 @@ class RankingConfig:
         length: $\theta_l$.
     """
 
-    terms: float = 0.55
-    reading: float = 0.35
-    likeness: float = 11.0
-    length: float = 1.0
+    terms: float = 0.47
+    reading: float = 0.3
+    likeness: float = 11.4
+    length: float = 0.96
 
     def __post_init__(self) -> None:
         for each in fields(self):
