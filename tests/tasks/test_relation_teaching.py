@@ -213,7 +213,6 @@ def test_a_clone_is_taught_by_the_same_teachers(teacher: RelationClassifier) -> 
         ({"texts": "missing.txt"}, DataError, "missing.txt: no such file"),
         ({"texts": "sst:train"}, DataError, "must hold sentences with two entities"),
     ],
-    ids=str,
 )
 def test_what_makes_no_sense_is_refused(
     teacher: RelationClassifier, teaching: Any, error: type[Exception], message: str
