@@ -211,7 +211,6 @@ def test_a_clone_is_taught_by_the_same_teachers(teacher: RelationClassifier) -> 
         ),
         ({"texts": [None]}, InputError, r"teaching\.texts: sentence 0 must be .* got None"),
         ({"texts": "missing.txt"}, DataError, "missing.txt: no such file"),
-        ({"texts": "sst:train"}, DataError, "must hold sentences with two entities"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -221,6 +220,13 @@ def test_what_makes_no_sense_is_refused(
         teaching = {"teachers": teacher, **teaching}
     with pytest.raises(error, match=message):
         small(teaching=teaching).fit(TEXTS, LABELS)
+
+
+def test_a_data_set_without_entities_is_refused(
+    teacher: RelationClassifier, shared_data: Path
+) -> None:
+    with pytest.raises(DataError, match="must hold sentences with two entities"):
+        small(teaching={"teachers": teacher, "texts": "sst:train"}).fit(TEXTS, LABELS)
 
 
 @pytest.mark.parametrize(
