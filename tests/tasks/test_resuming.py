@@ -138,7 +138,7 @@ OTHER_SETTINGS = [
     ("text classifier", {"max_length": 2}, "content.train"),
     ("text classifier", {"valid_share": 0.4}, "content.train"),
     ("text classifier", {"tune_vectors": False}, "content.tune_vectors was True"),
-    ("relation classifier", {"other": "Cause-Effect"}, "content.other was 'Other'"),
+    ("relation classifier", {"other": "Cause-Effect(e1,e2)"}, "content.other was 'Other'"),
     ("reader", {"max_words": 3}, "content.max_words was 20 and is 3"),
     ("reader", {"rules": "cmrc"}, "content.rules was 'squad'"),
     ("tagger", {"constrained": False}, "content.constrained was True"),
