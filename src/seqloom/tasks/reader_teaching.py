@@ -141,6 +141,7 @@ def _add_said(
     device: Any,
 ) -> None:
     """Add the probabilities of a reader to those of all questions, which lie end to end."""
+    before = next(model.parameters()).device
     model.to(device)
     items = PART if torch.device(device).type == "cpu" else DEVICE_PART
     for index in parts_by_length(data.sizes, items):
@@ -150,4 +151,4 @@ def _add_said(
         for row, example in zip(both.float().cpu().numpy(), index.tolist(), strict=True):
             begin, end = offsets[example], offsets[example + 1]
             total[begin:end] += row[: end - begin]
-    model.cpu()
+    model.to(before)
