@@ -24,8 +24,9 @@ MOST = 1e6  # of two windows one has all the probability long before
 class RankingConfig:
     r"""How probable it is that one of several windows has the answer.
 
-    $$P(w) \propto \exp(\theta_b b_w + \theta_z \ln Z_w + \theta_m m_w - \theta_l l_w / 100),
-    \quad Z_w = \sum_i \sum_j \exp(s_i^w + e_j^w)$$
+    $$P(w) \propto \exp(\theta_b b_w + \theta_z \ln Z_w + \theta_m m_w - \theta_l l_w / 100)$$
+
+    $$Z_w = \sum_i \sum_j \exp(s_i^w + e_j^w)$$
 
     where $b_w$ is what a window has in common with the question (`window_scores`), $Z_w$ what the
     reader finds in it, $m_w$ how near its words are to those of the question (`window_likeness`)
