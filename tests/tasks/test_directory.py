@@ -599,3 +599,9 @@ def test_without_torch_the_extra_is_named(action, what, fitted):
     assert result.stdout == (
         f"{what} needs torch, which is not installed; pip install 'seqloom[neural]'\n"
     )
+
+
+@pytest.mark.parametrize("given", [None, 5, b"lm"])
+def test_what_names_no_model_is_refused(given):
+    with pytest.raises(ConfigError, match=f"a directory or a name, got {given!r}"):
+        find_model(given)

@@ -347,3 +347,11 @@ def test_the_command_line_answers(trained, model, tmp_path):
         assert {row["what"]: row["value"] for row in rows}["spearman"] == 1
     wrong = call_command("embed", "nearest", trained, "anchr")
     assert wrong.returncode == 1 and "did you mean 'anchor'" in wrong.stderr
+
+
+@pytest.mark.parametrize("given", [None, 5])
+def test_what_is_no_text_is_refused(given):
+    with pytest.raises(
+        InputError, match=f"texts must be a file, NAME:SPLIT or a list, got {given}"
+    ):
+        Embedder().fit(given)

@@ -18,7 +18,7 @@ from seqloom.data.examples import Text
 from seqloom.data.inputs import FieldNames, read_input
 from seqloom.data.prepare import prepare
 from seqloom.data.prepared import HEADER, PrepareConfig, PreparedData
-from seqloom.errors import ConfigError, DataError
+from seqloom.errors import ConfigError, DataError, InputError
 from seqloom.files import Source
 from seqloom.text.sentences import split_sentences
 from seqloom.text.vocabulary import Vocabulary
@@ -219,6 +219,8 @@ def text_examples(source: Any, names: FieldNames | None = None) -> Iterable[Text
     """Return the texts of a file, of a named data set, or of an iterable, as examples."""
     if isinstance(source, (str, PathLike)):
         return read_input(source, "text", names=names)
+    if not isinstance(source, Iterable):
+        raise InputError(f"texts must be a file, NAME:SPLIT or a list, got {source!r}")
     return _from_iterable(source)
 
 

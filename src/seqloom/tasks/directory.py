@@ -251,6 +251,8 @@ def read_model(directory: str | PathLike[str]) -> StoredModel:
 
 def find_model(name: str | PathLike[str]) -> Path:
     """Return the directory of a model: a path, or the name of one that comes with the package."""
+    if not isinstance(name, str | PathLike):
+        raise ConfigError(f"a model must be named by a directory or a name, got {name!r}")
     place = Path(name)
     text = os.fspath(name)
     if place.exists() or len(place.parts) > 1:
