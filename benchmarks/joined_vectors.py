@@ -3,7 +3,7 @@
     python benchmarks/joined_vectors.py --out joined.npz
     python benchmarks/relations.py --arch att-blstm --vectors joined.npz
     python benchmarks/joined_vectors.py --reader --out reader.npz
-    python benchmarks/reading.py --rows rnet --set vectors=reader.npz
+    python benchmarks/reading.py --rows "rnet, gated in parallel, pointer" --set vectors=reader.npz
 
 The texts are training parts alone: reviews, encyclopedia, news, package descriptions, captions. A
 word learned occurs at least four times. The table is written as float16. With `--reader` the texts

@@ -57,7 +57,7 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rnet-notes + exact match": ("squad-rnet-notes", ("model.exact_match=true",)),
     "rnet-paper": ("squad-rnet-paper", ()),
     "rnet, gated in parallel, pointer": ("squad-rnet", ()),
-    "rnet, taught": ("squad-rnet-taught", ()),
+    "rnet + teachers": ("squad-rnet-taught", ()),
     "rnet-notes + ELMo": ("squad-rnet-notes", ("contextual=english-elmo",)),
     "cmrc-bidaf": ("cmrc-bidaf", ()),
 }

@@ -12,7 +12,7 @@ them failed: readers that are taught by others, say, whose teachers come first.
 
     teacher     seqloom train squad-bidaf --out runs/reading/teachers/squad-bidaf --resume
     ---
-    taught      python benchmarks/reading.py --out runs/reading --rows "rnet, taught" --device cuda
+    taught      python benchmarks/reading.py --rows "rnet + teachers" --out runs/reading
 
 Each runs with one thread and writes to a log of its name. Where NVIDIA's multi-process service is
 installed it is started first, so that small trainings share a card instead of taking turns. When
