@@ -76,6 +76,9 @@ def run_cells(
         cells: What to run, in this order.
         run: Runs one in a process of its own; a function of a module.
         options: What `add_options` added.
+
+    Raises:
+        SystemExit: If one failed, after all the others have ended.
     """
     folder: Path = options.out
     done = {_key(result["cell"]) for result in read_results(folder)}
@@ -90,16 +93,22 @@ def run_cells(
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = "1"  # before the processes begin: they read it once
     pool_options = {"mp_context": context, "initializer": _begin, "initargs": (options.device,)}
+    failed = 0
     with ProcessPoolExecutor(options.processes, **pool_options) as pool:
         waiting = [pool.submit(_run, run, cell, deadline, options.least) for cell in missing]
         for future in as_completed(waiting):
             result = future.result()
             if result is None:
                 continue
+            if "error" in result:
+                failed += 1
+                print(f"{json.dumps(result['cell'])} failed:\n{result['error']}", flush=True)
+                continue
             print(json.dumps(result)[:600], flush=True)
-            if "error" not in result:
-                with (folder / FILE).open("a") as stream:
-                    stream.write(json.dumps(result) + "\n")
+            with (folder / FILE).open("a") as stream:
+                stream.write(json.dumps(result) + "\n")
+    if failed:
+        raise SystemExit(f"{failed} of {len(missing)} cells failed")
     return read_results(folder)
 
 
