@@ -277,6 +277,14 @@ source = "all of it"
     assert (runs / "teacher" / "seqloom.json").read_text() == teacher
     checked = call_command("check", tmp_path / "taught.toml")
     assert checked.returncode == 0 and "ok: classify softmax" in checked.stdout
+    changed = f'teaching.teachers=["recipe:{tmp_path / "teacher.toml"}  training.epochs=2"]'
+    other = call_command(
+        "train", tmp_path / "taught.toml", "--out", runs / "other", "--set", changed
+    )
+    assert other.returncode == 0 and "first" in other.stderr
+    (place,) = set(runs.glob("teacher-*"))
+    facts = json.loads((place / "seqloom.json").read_text())
+    assert facts["provenance"]["training"]["epochs"] == 2
 
 
 def strict(text):

@@ -17,7 +17,7 @@ from seqloom.tasks.counted_language import STORE
 from seqloom.tasks.directory import CARD, HEADER, WEIGHTS, find_model, read_model, write_model
 from seqloom.tasks.loading import load
 from seqloom.tasks.packed_weights import Kind, pack_weights
-from seqloom.tasks.recipe import load_recipe
+from seqloom.tasks.recipe import Recipe, load_needed, load_recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -103,6 +103,11 @@ def trained_by(name: str) -> dict[str, Any]:
     Recipes whose models it learns from are read of as well.
     """
     recipe = load_recipe(name)
+    return {"title": recipe.title, "recipe": name, "read": _terms(recipe)}
+
+
+def _terms(recipe: Recipe) -> dict[str, str]:
+    """What is read for a recipe, by name."""
     train = recipe.data.train
     teaching = recipe.settings.get("teaching", {})
     sources = [
@@ -113,5 +118,5 @@ def trained_by(name: str) -> dict[str, Any]:
     sets = [find_dataset(source.partition(":")[0]) for source in sources if source]
     text = {each.name: f"{each.title}; {each.license}; {each.citation}" for each in sets}
     for needed in recipe.needs():
-        text |= trained_by(needed)["read"]
-    return {"title": recipe.title, "recipe": name, "read": text}
+        text |= _terms(load_needed(needed))
+    return text

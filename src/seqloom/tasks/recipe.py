@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -132,7 +134,10 @@ class Recipe:
         model.fit(*train, valid=valid, out=out, resume=resume)
 
     def needs(self) -> list[str]:
-        """Return the recipes whose models it learns from: settings that are "recipe:NAME"."""
+        """Return the recipes whose models it learns from: settings that are "recipe:NAME".
+
+        Settings of that recipe that are changed may follow, as "recipe:NAME model.dropout=0.1".
+        """
         found = []
 
         def look(value: Any) -> Any:
@@ -172,7 +177,8 @@ def with_needed(
 
     Args:
         plan: The recipe.
-        folder: Where they lie, each under the name of its recipe; by default they are not kept.
+        folder: Where they lie, each under the name of its recipe, and a mark of the settings that
+            are changed; by default they are not kept.
         say: Told which is fitted, or found.
         make: What makes an estimator of one of them.
         asked: The recipes that this one is needed by.
@@ -184,8 +190,8 @@ def with_needed(
     for name in plan.needs():
         if name in asked:
             raise ConfigError(f"recipes must not need each other: {', '.join([*asked, name])}")
-        recipe = load_recipe(name)
-        place = None if folder is None else folder / Path(name).stem
+        recipe = load_needed(name)
+        place = None if folder is None else folder / _folder_name(name)
         if place is not None and (place / HEADER).exists():
             say(f"recipe {name}: its model is in {place}")
             models[name] = _found(recipe, place)
@@ -195,6 +201,23 @@ def with_needed(
         models[name] = make(needed)
         needed.fit(models[name], place, resume=place is not None and (place / TRAINING).is_dir())
     return plan.with_models(models)
+
+
+def load_needed(needed: str) -> Recipe:
+    """Load a recipe that another one learns from, by one of its `needs`."""
+    name, changes = _name_and_changes(needed)
+    return load_recipe(name, changes)
+
+
+def _name_and_changes(needed: str) -> tuple[str, list[str]]:
+    name, *changes = re.split(r"\s+(?=[\w.]+=)", needed.strip())
+    return name, changes
+
+
+def _folder_name(needed: str) -> str:
+    name, changes = _name_and_changes(needed)
+    mark = hashlib.sha256(" ".join(changes).encode()).hexdigest()[:6]
+    return f"{Path(name).stem}-{mark}" if changes else Path(name).stem
 
 
 def _found(recipe: Recipe, place: Path) -> Any:
