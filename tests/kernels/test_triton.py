@@ -274,3 +274,31 @@ print("ok")
 """
     done = interpreted(code)
     assert done.stdout.strip() == "ok", done.stderr[-2000:]
+
+
+def test_what_is_kept_for_the_way_back_takes_the_place_of_the_products_of_the_input():
+    """By hand: the output, four gates and the cell of each step; and the input, which is not ours.
+
+    Of GRUs, whose derivative reads a product apart from the sum, that product as well.
+    """
+    code = """
+import torch
+from seqloom.nn.recurrent import Recurrent
+B, T, H = 16, 6, 16
+wanted = {"rnn": 1 + 1, "lstm": 1 + 4 + 1, "peephole-lstm": 1 + 4 + 1, "gru": 1 + 3 + 1}
+for cell, numbers in wanted.items():
+    layer, kept = Recurrent(cell, H, H, backend="triton"), {}
+    x = torch.randn(B, T, H)
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        outputs = layer(x).outputs
+    for tensor in (x, *layer.parameters()):
+        kept.pop(tensor.untyped_storage().data_ptr(), None)
+    found = sum(kept.values()) / (4 * B * T * H)
+    assert numbers <= found < numbers + 1.5, (cell, found)  # states before the first step, weights
+print("ok")
+"""
+    done = interpreted(code)
+    assert done.stdout.strip() == "ok", done.stderr[-2000:]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,27 +20,17 @@ from seqloom.kernels.gpu_launch import (
     OPTIONS,
     Given,
     Shape,
-    TilesError,
     check_flags,
-    flag_of,
     job_of,
-    launch_of,
     plan_of,
     processors_of,
 )
-from seqloom.kernels.gpu_layout import (
-    Wide,
-    as_wide,
-    cut,
-    states_before,
-    weight_gradients,
-    widened,
-)
+from seqloom.kernels.gpu_runs import Arrays, Kept, run_back, run_forth
 from seqloom.kernels.layer import Direction, Ran, Weights
 from seqloom.kernels.plan import Variant
 from seqloom.kernels.tiles import choose_tiles
 from seqloom.kernels.tracing import TracedCell
-from seqloom.kernels.triton_printing import runs_of
+from seqloom.kernels.triton_printing import in_place
 
 
 class Recurrence(torch.autograd.Function):
@@ -54,8 +44,8 @@ class Recurrence(torch.autograd.Function):
         save = any(ctx.needs_input_grad)
         outputs, kept = run_forth(given, x, tensors, save=save)
         if kept is not None:
-            ctx.facts = kept[:3]
-            ctx.save_for_backward(*kept.tensors)
+            ctx.facts, ctx.walked = kept[:3], False
+            ctx.save_for_backward(x, *tensors, *kept.arrays[:-1], *kept.arrays.states)
             ctx.set_materialize_grads(False)
         return outputs
 
@@ -63,154 +53,14 @@ class Recurrence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:  # noqa: D102
         given, shape, kinds = ctx.facts
-        kept = Kept(given, shape, kinds, ctx.saved_tensors)
+        x, *saved = ctx.saved_tensors
+        tensors, arrays = saved[: len(kinds)], Arrays.joined(saved[len(kinds) :])
+        kept: Kept | None = Kept(given, shape, kinds, arrays)
+        if ctx.walked and in_place(plan_of(given.cell, given.variant)):  # it was written over
+            _, kept = run_forth(given, x, tensors, save=True)
+        assert kept is not None
+        ctx.walked = True
         return (None, *run_back(kept, gradients, needs_x=ctx.needs_input_grad[1]))
-
-
-class Kept(NamedTuple):
-    """What the way back needs.
-
-    Args:
-        given: What the run was given besides tensors with gradients.
-        shape: Of the run.
-        kinds: Shape and type of each tensor with a gradient.
-        tensors: What the way forth kept.
-    """
-
-    given: Given
-    shape: Shape
-    kinds: Sequence[tuple[torch.Size, torch.dtype]]
-    tensors: Sequence[Tensor | None]
-
-
-def run_forth(
-    given: Given, x: Tensor, tensors: Sequence[Tensor], *, save: bool
-) -> tuple[tuple[Tensor, ...], Kept | None]:
-    """Run a layer; the outputs and, with `save`, what the way back needs."""
-    try:
-        return _run_forth(given, x, tensors, save=save)
-    except TilesError:
-        return run_forth(given, x, tensors, save=save)
-
-
-def run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) -> list[Any]:
-    """The gradients of the input, if it is wanted, and of all tensors."""
-    try:
-        return _run_back(kept, gradients, needs_x=needs_x)
-    except TilesError:
-        return run_back(kept, gradients, needs_x=needs_x)
-
-
-def _run_forth(
-    given: Given, x: Tensor, tensors: Sequence[Tensor], *, save: bool
-) -> tuple[tuple[Tensor, ...], Kept | None]:
-    wide = Wide(given, x, tensors)
-    shape = wide.shape
-    B, T, directions, H, R, *_ = shape
-    drive = functional.linear(wide.x, wide.inner, wide.bias)
-    launch = launch_of(given.cell, given.variant, shape, drive.dtype, drive.device, backward=False)
-    plan = launch.plan
-    runs = runs_of(plan)
-    front, steps = directions * B, B * T * directions
-    seen = launch.awaited(given, front + steps, R, front=front)
-    out = seen
-    if given.masks:
-        out = (seen.new_empty if given.lengths is None else seen.new_zeros)(front + steps, R)
-    widths = [R] + [H] * (len(plan.cell.states) - 1)
-    ends = [drive.new_empty(directions, B, width) for width in widths]
-
-    def room(count: int, wanted: bool) -> Tensor | None:
-        return drive.new_empty(steps, count, H) if wanted and count else None
-
-    saved = room(len(plan.saved), save)
-    sums = plan.joined and "x" in plan.kept
-    u = room(len(plan.direct), save and ("u" in plan.kept or sums))
-    late = room(len(plan.late), save and "late" in plan.kept)
-    operand = launch.awaited(given, steps, len(plan.late) * H) if plan.late else None
-    whole = launch.awaited(given, steps, H) if plan.variant.projected else None
-    states = [drive.new_empty(front + steps, H) if save else None for _ in runs]
-    begin: Sequence[Tensor | None] = wide.begin or [None] * len(ends)
-    launch.run(
-        given, T,
-        [drive, wide.hidden, wide.projection, wide.late_bias, wide.vectors, given.lengths,
-         given.order, wide.mask, wide.keep, wide.keep_r, out, seen, whole, saved, u, late, operand,
-         launch.counters(), flag_of(drive.device), *begin, *ends, *states],
-        save=save, ended=True,
-    )  # fmt: skip
-    kept = None
-    if save:
-        kept = Kept(given, shape, [(t.shape, t.dtype) for t in tensors], [
-            wide.x, drive if "x" in plan.kept and not plan.joined else None, wide.inner,
-            wide.hidden, wide.projection, wide.vectors, wide.mask, wide.keep, wide.keep_r, out,
-            seen, whole, saved, u, late, operand, *states,
-        ])  # fmt: skip
-    outputs = cut(out[front:].view(B, T, directions, R), R - shape.real_r, 3)
-    found = [cut(ends[0], R - shape.real_r, 2)]
-    return (outputs, *found, *(cut(end, H - shape.real, 2) for end in ends[1:])), kept
-
-
-def _run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) -> list[Any]:
-    given, shape, kinds, tensors = kept
-    x, drive, inner, hidden, projection, vectors, mask, *rest = tensors
-    keep, keep_r, out, seen, whole, saved, u, late, operand, *states = rest
-    assert x is not None and inner is not None and out is not None and seen is not None
-    B, T, directions, H, R, real, real_r = shape
-    launch = launch_of(given.cell, given.variant, shape, out.dtype, out.device, backward=True)
-    plan = launch.plan
-    G, steps, more, more_r = len(plan.cell.gates), B * T * directions, H - real, R - real_r
-    more_x = x.shape[-1] - kinds[0][0][-1]  # the first is a matrix of the input
-    first, *ended = gradients
-    widths = [R] + [H] * (len(plan.cell.states) - 1)
-    dout = widened(x.new_zeros(B, T, directions, real_r) if first is None else first, more_r)
-    dends: Sequence[Tensor | None] = ended
-    if any(gradient is not None for gradient in ended):
-        wider = [more_r] + [more] * (len(ended) - 1)
-        dends = [
-            x.new_zeros(directions, B, width) if one is None else widened(one, by)
-            for one, width, by in zip(ended, widths, wider, strict=True)
-        ]
-    if plan.joined:
-        dx, du = launch.awaited(given, steps, G * H), None
-    else:
-        dx = (out.new_empty if given.lengths is None else out.new_zeros)(steps, G * H)
-        du = launch.awaited(given, steps, len(plan.direct) * H) if plan.direct else None
-    dlate = launch.awaited(given, steps, len(plan.late) * H) if plan.late else None
-    dr = None if whole is None else launch.awaited(given, steps, R)
-    dv = None
-    if plan.cell.vectors:
-        dv = torch.empty(launch.grid[1], directions, len(plan.cell.vectors), H, device=out.device)
-    dbegin = [out.new_empty(directions, B, width) for width in widths]
-    launch.run(
-        given, T,
-        [drive, hidden, projection, vectors, given.lengths, given.order, mask, keep, keep_r, out,
-         saved, u, late, dout, dx, du, dlate, dr, dv, launch.partial(), launch.counters(),
-         flag_of(out.device), *dends, *dbegin, *states],
-        save=True, ended=dends[0] is not None,
-    )  # fmt: skip
-    before = states_before(seen, given, shape)
-    parts = (dx if du is None else du, dlate, operand)
-    dhidden, late_sums = weight_gradients(plan, before, parts, H, biased=given.biased)
-    flat = dx.view(B * T, directions * G * H)
-    dinner = (flat.t() @ x.reshape(B * T, -1)).view(directions, G, H, -1)
-    dbias = flat.sum(0).view(directions, G, H) if given.biased else None
-    found: list[Tensor] = []
-    for d in range(directions):
-        found.append(cut(cut(dinner[d], more, 1), more_x, 2))
-        found.append(cut(cut(dhidden[d], more, 1), more_r, 2))
-        if dr is not None and whole is not None:
-            one, other = (a.view(B * T, directions, -1)[:, d] for a in (dr, whole))
-            found.append(cut(cut(one.t() @ other, more_r, 0), more, 1))
-        if dbias is not None:
-            own = cut(dbias[d], more, 1)
-            found += [own, own if late_sums is None else cut(late_sums[d], more, 1)]
-        if dv is not None:
-            found += list(cut(dv.sum(0)[d], more, 1))
-        if given.begun:
-            found.append(cut(dbegin[0][d], more_r, 1))
-            found += [cut(gradient[d], more, 1) for gradient in dbegin[1:]]
-    given_x = cut((flat @ inner).view_as(x), more_x, 2) if needs_x else None
-    shaped = [one.reshape(size) for one, (size, _) in zip(found, kinds, strict=True)]
-    return [given_x, *as_wide(shaped, [dtype for _, dtype in kinds])]
 
 
 @cache

@@ -109,6 +109,7 @@ class Recording:
             for each, stays in zip(tensors, work.weights, strict=True)
         ]
         self.kept: Any = None
+        self._fresh = True  # what is kept was not walked back over, which may write there
         self._fill(x, lengths, tensors)
         self._replay, self.outputs = record(self._forth, x.device)
         self._backs: dict[Any, Any] = {}
@@ -131,6 +132,7 @@ class Recording:
         """The outputs, as tensors of their own."""
         self._fill(x, lengths, tensors)
         self._replay()
+        self._fresh = True
         return tuple(each for each in _copies(self.outputs) if each is not None)
 
     def back(self, gradients: Sequence[Tensor | None], *, needs_x: bool) -> Sequence[Tensor | None]:
@@ -147,7 +149,11 @@ class Recording:
             )
             found = self._backs[key] = places, replay, results
             self.bytes += _reserved(self.x.device) - before
+            self._fresh = False
+        if not self._fresh:
+            self._replay()
         found[1]()
+        self._fresh = False
         return _copies(found[2])
 
 

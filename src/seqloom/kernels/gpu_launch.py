@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 @cache
 def plan_of(cell: TracedCell, variant: Variant) -> Plan:
     """What a cell's kernels compute."""
-    return Plan(cell, variant, decisions=True)
+    return Plan(cell, variant, decisions=True, after=True)
 
 
 @cache
@@ -198,7 +198,7 @@ class Launch:
         self.job = job_of(plan, shape, item, backward=backward)
         tiles: Tiles | None = OPTIONS.get("back_tiles" if backward else "tiles")
         self.was_chosen = tiles is None and not self.interpreted
-        if self.interpreted:  # programs run one after another there: one takes all
+        if tiles is None and self.interpreted:  # its programs run in turn: one takes all
             split = OPTIONS.get("split", 1)
             tiles = Tiles(power(max(B, 16)), power(max(H, 16)), split, 16 * split, looks=split > 1)
         elif tiles is None:
@@ -239,26 +239,27 @@ class Launch:
         *,
         save: bool,
         ended: bool,
+        between: tuple[int, int] | None = None,
     ) -> None:
-        """Launch the kernel."""
+        """Launch the kernel, for all steps or those between two."""
         options = (
             save, bool(given.masks), given.biased, given.begun, ended, given.lengths is not None,
-            given.precision,
+            between is not None, given.precision,
         )  # fmt: skip
+        sizes = (steps, self.shape.B, given.clip, *(between or (0, steps)))
         if self.interpreted:
             some = next(pointer for pointer in pointers if pointer is not None)
             arrays = [some if pointer is None else pointer for pointer in pointers]
-            rest = (steps, self.shape.B, given.clip, *self._constants(options))
-            self.kernel[self.grid](*arrays, *rest)
+            self.kernel[self.grid](*arrays, *sizes, *self._constants(options))
             return
         # Addresses, and not tensors, which Triton would ask the driver about one by one.
         places = [0 if pointer is None else pointer.data_ptr() for pointer in pointers]
         key = (options, *(place % 16 == 0 for place in places))
         found = self._compiled.get(key)
         if found is None:
-            found = self._compiled[key] = self._compile(given, steps, pointers, options)
+            found = self._compiled[key] = self._compile(pointers, sizes, options)
         run, constants = found
-        run(*places, steps, self.shape.B, given.clip, *constants)
+        run(*places, *sizes, *constants)
 
     def _constants(self, options: tuple[Any, ...]) -> tuple[Any, ...]:
         shape, tiles = self.shape, self.tiles
@@ -268,7 +269,7 @@ class Launch:
         )  # fmt: skip
 
     def _compile(
-        self, given: Given, steps: int, pointers: Sequence[Tensor | None], options: tuple[Any, ...]
+        self, pointers: Sequence[Tensor | None], sizes: tuple[Any, ...], options: tuple[Any, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
         """What runs the kernel with these options, compiled or from the cache on disk."""
         some = next(pointer for pointer in pointers if pointer is not None)
@@ -276,9 +277,8 @@ class Launch:
         constants = self._constants(options)
         try:
             compiled = self.kernel.warmup(
-                *arrays, steps, self.shape.B, given.clip, *constants, grid=self.grid,
-                num_warps=self.tiles.warps, num_stages=1,
-                launch_cooperative_grid=self.grid[0] > 1,
+                *arrays, *sizes, *constants, grid=self.grid, num_warps=self.tiles.warps,
+                num_stages=1, launch_cooperative_grid=self.grid[0] > 1,
             )  # fmt: skip
             return compiled[self.grid], constants
         except Exception as error:

@@ -36,6 +36,8 @@ class Plan:
         variant: The options.
         decisions: Whether to save which side of a maximum or of zero a value is on, and not to
             find it again from values that may have lost digits by being saved.
+        after: Whether the way back can read the further states after each step, as inputs "e.c"
+            and their like. What is computed of one alone, as tanh(c), is then not saved.
 
     Attributes:
         direct: The gates with a product of the state, in the order their weights lie.
@@ -53,7 +55,9 @@ class Plan:
         kept: Which of the inputs x, u and late the way back reads.
     """
 
-    def __init__(self, cell: TracedCell, variant: Variant, *, decisions: bool = False) -> None:
+    def __init__(
+        self, cell: TracedCell, variant: Variant, *, decisions: bool = False, after: bool = False
+    ) -> None:
         self.cell, self.variant, self.graph = cell, variant, cell.graph
         self._decisions = decisions
         self.direct = tuple(g for g in cell.gates if g not in cell.late)
@@ -70,8 +74,10 @@ class Plan:
             self.outputs = dict(zip(self.outputs, values, strict=True))
         gradients, late = self._gradients(), self._late_gradients()
         back = [*gradients.values(), *late]
-        self.saved = {f"n.{i}": node for i, node in enumerate(self._to_save(back))}
-        cut = replaced(back, {node: self.input(name) for name, node in self.saved.items()})
+        ends = self._ends(back) if after else {}
+        self.saved = {f"n.{i}": node for i, node in enumerate(self._to_save(back, set(ends)))}
+        known = ends | {node: name for name, node in self.saved.items()}
+        cut = replaced(back, {node: self.input(name) for node, name in known.items()})
         self.gradients = dict(zip(gradients, cut, strict=False))
         self.late_gradients = dict(zip(self.late, cut[len(gradients) :], strict=True))
         early = dict.fromkeys(in_order(self.operands.values()))
@@ -137,7 +143,14 @@ class Plan:
         inputs = [self.input(f"late.{g}") for g in self.cell.late]
         return adjoints(list(self.outputs.values()), self._seeds(), inputs) if inputs else []
 
-    def _to_save(self, needed: Sequence[Expression]) -> list[Expression]:
+    def _ends(self, needed: Sequence[Expression]) -> dict[Expression, str]:
+        """The further states after a step, where those before it are read anyway."""
+        inputs = {str(n.value) for n in in_order(needed) if n.operation == "input"}
+        states = [k for k in self.cell.states[1:] if f"s.{k}" in inputs]
+        found = {self.outputs[k]: f"e.{k}" for k in states}
+        return {node: name for node, name in found.items() if node.arguments}
+
+    def _to_save(self, needed: Sequence[Expression], ends: set[Expression]) -> list[Expression]:
         """The expensive values of the way forth that the way back uses."""
         forth = dict.fromkeys(in_order([*self.outputs.values(), *self.operands.values()]))
         found: set[Expression] = set()
@@ -145,12 +158,12 @@ class Plan:
         waiting = list(needed)
         while waiting:
             node = waiting.pop()
-            if node in seen:
+            if node in seen or node in ends:
                 continue
             seen.add(node)
             is_expensive = node in forth and node.operation in EXPENSIVE and by_row(node)
             decides = self._decisions and node.operation in DECISIONS and _is_forth(node)
-            if is_expensive or decides:
+            if decides or (is_expensive and not ends.issuperset(node.arguments)):
                 found.add(node)
             else:
                 waiting += node.arguments

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seqloom.kernels.triton_printing import Kernel
+from seqloom.kernels.triton_printing import Kernel, slots_of, sums_of
 from seqloom.kernels.triton_products import Product
 
 _IN = " " * 8
 
 
 class Backward(Kernel):
-    """The gradients of all steps, from the last to the first; those of the weights come later."""
+    """The gradients of steps, from the last to the first; those of the weights come later.
+
+    Of the steps from `since` to `until`. Where APART is set, the gradients that others look for are
+    handed on in an array of these steps alone, and stored once more where they stay.
+    """
 
     name = "backward"
-
-    @property
-    def seen(self) -> str:
-        """The array of the gradients that the others need."""
-        return "DX" if self.plan.joined else "DU"
 
     def pointers(self) -> list[str]:
         """The arrays it takes."""
         states = self.cell.states
         names = ["X", "W", "PROJECTION", "V", "LENGTHS", "ORDER", "MASK", "KEEP", "KEEP_R", "OUT"]
-        names += ["SAVED", "U", "LATE", "DOUT", "DX", "DU", "DLATE", "DR", "DV", "PARTIAL"]
-        names += ["COUNTERS", "FLAG"]
+        names += ["SAVED", "U", "LATE", "DOUT", "DX", "DU", "HANDED", "DLATE", "DR", "DV"]
+        names += ["PARTIAL", "COUNTERS", "FLAG"]
         names += [f"DEND_{k}" for k in states]
         return names + [f"DBEGIN_{k}" for k in states] + [f"RUN_{k}" for k in self.runs]
 
@@ -35,9 +34,7 @@ class Backward(Kernel):
         direct = [gates.index(g) for g in self.plan.direct]
         if direct:
             width = form.size * len(direct)
-            found.append(
-                Product(form, "through", self.seen, width, direct, len(gates), turned=True)
-            )
+            found.append(Product(form, "through", "HANDED", width, direct, len(gates), turned=True))
         for gate in self.plan.late:
             number = [gates.index(gate)]
             found.append(
@@ -70,10 +67,12 @@ class Backward(Kernel):
         lines += [
             "    if MASKED:",
             "        seen = tl.load(MASK + begin_r, mask=own_r, other=0.0).to(tl.float32)",
-            *self.position("steps - 1", "    "),
-            *self._reload(known, "steps - 1", "    "),
-            "    for back in range(steps):",
-            "        t = steps - 1 - back",
+            "    last = tl.minimum(steps, until)",
+            *self.position("last - 1", "    "),
+            *self._reload(known, "last - 1", "    "),
+            "    for back in range(last - since):",
+            "        t = last - 1 - back",
+            *self._handing(),
             *self._unproject(known),
             *self._late(known),
         ]
@@ -85,7 +84,7 @@ class Backward(Kernel):
                 lines.append(f"{_IN}old_{state} = carried")
             else:
                 lines.append(f"{_IN}old_{state} = {found[f'ds.{state}']}")
-        lines.append(f"{_IN}was_here, was_here_r, source = here, here_r, where")
+        lines.append(f"{_IN}was_here, was_here_r = here, here_r")
         lines += [*self.position("t - 1", _IN), *self._reload(known, "t - 1", _IN)]
         lines += [*self.wait(_IN), *self._through()]
         for state in cell.states:
@@ -99,6 +98,18 @@ class Backward(Kernel):
             address = f"DV + ((pb * DIRECTIONS + pd) * {len(cell.vectors)} + {number}) * H + unit"
             lines.append(f"    tl.store({address}, tl.sum(dv_{vector}, axis=0), mask=unit < H)")
         return lines
+
+    def _handing(self) -> list[str]:
+        """Where this step's gradients are handed on, and where those of others are found."""
+        over = "* (until - since) + t - since) * DIRECTIONS + pd"
+        return [
+            f"{_IN}put_at, source = at, where",
+            f"{_IN}if APART:",
+            f"{_IN}    put_at = (row {over}",
+            f"{_IN}    source = put_at",
+            f"{_IN}    if RAGGED:",
+            f"{_IN}        source = tl.where(alive, put_at, (lead {over})",
+        ]
 
     def _unproject(self, known: dict[str, str]) -> list[str]:
         """The gradient of the first state before its projection, from that of what was put out."""
@@ -140,19 +151,23 @@ class Backward(Kernel):
         plan, lines = self.plan, []
         kind = "da" if plan.joined else "du"
         for number, gate in enumerate(plan.direct):
-            place = f"{self.seen} + (at * {len(plan.direct)} + {number})"
+            place = f"HANDED + (put_at * {len(plan.direct)} + {number})"
             lines += self.store(place, found[f"{kind}.{gate}"], _IN, seen=True)
         return lines
 
     def _put(self, found: Mapping[str, str]) -> list[str]:
         """Store the gradients that the others do not need."""
         gates, lines = self.cell.gates, []
-        for number, gate in enumerate(() if self.plan.joined else gates):
+        kind = "da" if self.plan.joined else "dx"
+        indent = _IN + "    " * self.plan.joined
+        for number, gate in enumerate(gates):
             place = f"DX + (at * {len(gates)} + {number})"
             lines += [
-                f"{_IN}handed = tl.where(real, {found[f'dx.{gate}']}, 0.0)",
-                *self.store(place, "handed", _IN),
+                f"{indent}stays = tl.where(real, {found[f'{kind}.{gate}']}, 0.0)",
+                *self.store(place, "stays", indent),
             ]
+        if self.plan.joined:  # otherwise it is where they were handed on
+            lines.insert(0, f"{_IN}if APART:")
         for vector in self.cell.vectors:
             lines.append(f"{_IN}dv_{vector} += tl.where(here, {found[f'dv.{vector}']}, 0.0)")
         return lines
@@ -179,12 +194,12 @@ class Backward(Kernel):
         if plan.variant.projected and plan.variant.clip:
             lines.append(self.load("put_out", "OUT + (front + at)", known, indent, "R"))
         for number, name in enumerate(plan.saved):
-            load(name, "SAVED", len(plan.saved), number)
+            load(name, "SAVED", slots_of(plan), number)
         for number, gate in enumerate(cell.gates):
             load(f"x.{gate}", "X", G, number)
-            load(f"a.{gate}", "U", G, number)
-        for number, gate in enumerate(plan.direct):
-            load(f"u.{gate}", "U", len(plan.direct), number)
+        sums = sums_of(plan)
+        for number, gate in enumerate(sums):
+            load(f"{'a' if plan.joined else 'u'}.{gate}", "U", len(sums), number)
         for number, gate in enumerate(plan.late):
             load(f"late.{gate}", "LATE", len(plan.late), number)
         if plan.variant.keep:
@@ -198,4 +213,8 @@ class Backward(Kernel):
         for state in needed:
             array, over = ("OUT", "R") if state == self.first else (f"RUN_{state}", "H")
             lines.append(self.load(f"s.{state}", f"{array} + past", known, indent, over))
+        for state in self.runs:
+            if f"e.{state}" in self.read:
+                place = f"RUN_{state} + (front + at)"
+                lines.append(self.load(f"e.{state}", place, known, indent))
         return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seqloom.kernels.triton_printing import CALLS, Kernel
+from seqloom.kernels.triton_printing import CALLS, Kernel, slots_of, sums_of
 from seqloom.kernels.triton_products import Product
 
 _IN = " " * 8
@@ -161,15 +161,13 @@ class Forward(Kernel):
         plan, more = self.plan, _IN + "    "
         lines = []
         for number, name in enumerate(plan.saved):
-            lines += self.store(f"SAVED + (at * {len(plan.saved)} + {number})", found[name], more)
+            lines += self.store(f"SAVED + (at * {slots_of(plan)} + {number})", found[name], more)
         for state in self.runs:
             lines += self.store(f"RUN_{state} + (front + at)", f"s_{state}", more)
-        for number, gate in enumerate(plan.direct):
-            place = f"U + (at * {len(plan.direct)} + {number})"
-            if plan.joined and f"a.{gate}" in self.read:  # the sum is what is needed
-                lines += self.store(place, known[f"a.{gate}"], more)
-            elif not plan.joined and "u" in plan.kept:
-                lines += self.store(place, known[f"u.{gate}"], more)
+        sums = sums_of(plan)
+        for number, gate in enumerate(sums):
+            value = known[f"{'a' if plan.joined else 'u'}.{gate}"]
+            lines += self.store(f"U + (at * {len(sums)} + {number})", value, more)
         for number, gate in enumerate(plan.late):
             if "late" in plan.kept:
                 place = f"LATE + (at * {len(plan.late)} + {number})"

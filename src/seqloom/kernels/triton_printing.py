@@ -36,10 +36,10 @@ CALLS = {
 
 _WHERE = {"H": ("unit", "here"), "R": ("spot", "here_r")}
 
-SIZES = ("T", "B", "clip")
+SIZES = ("T", "B", "clip", "since", "until")
 CONSTANTS = (
     "H", "R", "REAL", "REAL_R", "BB", "BH", "BR", "NU", "DIRECTIONS", "HELD", "SAVE", "MASKED",
-    "BIASED", "BEGUN", "ENDED", "RAGGED", "PRECISION", "PATIENCE",
+    "BIASED", "BEGUN", "ENDED", "RAGGED", "APART", "PRECISION", "PATIENCE",
 )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ class Kernel:
     def _signature(self, pointers: Sequence[str]) -> list[str]:
         constants = ", ".join(f"{c}: tl.constexpr" for c in CONSTANTS)
         return [
-            '@triton.jit(do_not_specialize=["T", "B"])',
+            '@triton.jit(do_not_specialize=["T", "B", "since", "until"])',
             f"def {self.name}({', '.join([*pointers, *SIZES])}, {constants}):",
             "    pu, pb, pd = tl.program_id(0), tl.program_id(1), tl.program_id(2)",
             "    place = pb * BB + tl.arange(0, BB)",
@@ -273,4 +273,26 @@ def read_back(plan: Plan) -> frozenset[str]:
 def runs_of(plan: Plan) -> tuple[str, ...]:
     """The states, after the first, whose values at every step the way back reads."""
     read = read_back(plan)
-    return tuple(k for k in plan.cell.states[1:] if f"s.{k}" in read)
+    return tuple(k for k in plan.cell.states[1:] if read & {f"s.{k}", f"e.{k}"})
+
+
+@cache
+def sums_of(plan: Plan) -> tuple[str, ...]:
+    """The gates whose recurrent product, or the sum it is part of, the way back reads."""
+    read, kind = read_back(plan), "a" if plan.joined else "u"
+    return tuple(g for g in plan.direct if f"{kind}.{g}" in read)
+
+
+@cache
+def in_place(plan: Plan) -> bool:
+    """Whether what is saved takes the place of the products of the input, which nobody reads again.
+
+    And the gradients of these products, in turn, the place of what is saved.
+    """
+    kept = "x" in plan.kept and not plan.joined
+    return len(plan.saved) <= len(plan.cell.gates) and not kept
+
+
+def slots_of(plan: Plan) -> int:
+    """How many values of a step and unit lie side by side in the array of what is saved."""
+    return len(plan.cell.gates) if in_place(plan) else len(plan.saved)
