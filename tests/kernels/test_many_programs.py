@@ -92,6 +92,8 @@ assert {(4, 5), (2, 4), (0, 2)} < set(lengths)
 ROWS = 18
 check("lstm", {"bidirectional": True})
 check("peephole-lstm", {"state_dropout": 0.3, "zoneout": 0.2, "clip": 0.3})
+ROWS = 12
+check("lstm", {"clip": 0.4}, projected=True)
 check("lstm", {}, torch.float16, 1e-2)
 """
 
