@@ -47,11 +47,15 @@ def check(cell, tiles, variant, *, backward, apart=False, ragged=True, kind="*bf
 
 LOOKING, MEETING = Tiles(16, 16, 4, 64), Tiles(64, 16, 8, 64, looks=False)
 SHARED = Tiles(64, 16, 8, 64, looks=False, parts=2)
+STREAMED = Tiles(64, 16, 8, 32, looks=False, held=0, stages=3, parts=2)
 check({cell}, LOOKING, Variant(), backward=False)
 check({cell}, MEETING, Variant(keep=True, clip=True), backward=False, kind="*fp32")
 check({cell}, LOOKING, Variant(clip=True), backward=True, kind="*fp32")
 check({cell}, SHARED, Variant(), backward=True, ragged=False)
 check({cell}, LOOKING, Variant(keep=True), backward=True, apart={joined})
+for kind in ("*bf16", "*fp32"):
+    check({cell}, STREAMED, Variant(), backward=False, kind=kind)
+    check({cell}, STREAMED, Variant(), backward=True, kind=kind)
 """
 
 

@@ -77,6 +77,21 @@ gpu_launch.OPTIONS.update(tiles=tiles, back_tiles=Tiles(16, 16, 4, 16, looks=Fal
 for cell in ("lstm", MadeUp):
     check(cell, {"bidirectional": cell == "lstm"})
 """
+STREAMED = """
+SIZE = 32
+flows = Tiles(16, 16, 4, 16, looks=False, held=0, stages=3)
+shared = Tiles(16, 16, 4, 16, looks=False, held=0, stages=2, parts=2)
+for back in (flows, shared):
+    gpu_launch.OPTIONS.update(tiles=flows, back_tiles=back)
+    for cell in ("gru", MadeUp):
+        check(cell, {})
+check("lstm", {"bidirectional": True, "state_dropout": 0.3, "zoneout": 0.2})
+torch.backends.cuda.matmul.allow_tf32 = True
+check("lstm", {}, limit=1e-3)
+SIZE = 20  # the last chunk is not full
+gpu_launch.OPTIONS.update(back_tiles=flows)
+check("lstm", {}, limit=1e-3)
+"""
 APART = """
 gpu_runs.APART, gpu_runs.SHORTEST = 1, 2
 gpu_launch.OPTIONS.update(tiles=Tiles(16, 16, 2, 32), back_tiles=Tiles(16, 16, 2, 32))
@@ -98,7 +113,7 @@ check("lstm", {}, torch.float16, 1e-2)
 """
 
 
-@pytest.mark.parametrize("body", [LOOKING, MEETING, SHARED, APART], ids=range(4))
+@pytest.mark.parametrize("body", [LOOKING, MEETING, SHARED, STREAMED, APART], ids=range(5))
 def test_programs_side_by_side_are_the_visible_loop(body):
     done = interpreted(CHECK.format(tests=str(Path(__file__).parent.parent), body=body))
     assert done.stdout.strip() == "ok", done.stderr[-2000:]

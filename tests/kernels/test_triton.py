@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,19 @@ import torch
 from interpreting import interpreted
 from made_up import Awkward, Delayed, MadeUp, Smooth
 from seqloom.errors import BackendError
+from seqloom.kernels import tiles as tiles_module
 from seqloom.kernels.gpu_launch import plan_of, program_of
 from seqloom.kernels.plan import Variant
-from seqloom.kernels.tiles import ON_CHIP, Job, Tiles, candidates, choose_tiles, programs, set_aside
+from seqloom.kernels.tiles import (
+    ON_CHIP,
+    Job,
+    Tiles,
+    candidates,
+    choose_tiles,
+    programs,
+    set_aside,
+    streamed,
+)
 from seqloom.kernels.triton_products import Form
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import Recurrent
@@ -214,6 +225,30 @@ def test_tiles_fit_the_card_and_cover_the_work(job):
     assert form.pack <= 16 and form.pack & (form.pack - 1) == 0
     if tiles.parts > 1:
         assert job.size % (tiles.units * tiles.parts) == 0
+
+
+@pytest.mark.parametrize("job", [job for job in jobs() if job.size >= 512], ids=str)
+def test_tiles_of_streamed_matrices_fit_the_card_and_cover_the_work(job):
+    for tiles in streamed(job, 132):
+        assert programs(job, tiles.rows, tiles.units) <= 132
+        mine = job.width // tiles.parts
+        assert mine % tiles.chunk == 0 and mine * tiles.parts == job.width
+        columns = tiles.units * (tiles.parts if job.turned else job.across)
+        assert tiles.stages * tiles.chunk * (tiles.rows + columns) * job.item <= ON_CHIP
+        assert tiles not in candidates(job, 132)
+    assert not streamed(replace(job, projected=True), 132)
+
+
+def test_measured_tiles_of_streamed_matrices_are_chosen(monkeypatch):
+    job = Job(1024, 256, 1, 1024, 4, 2, False, 4, 0)
+    measured = {"job": list(astuple(job)), "tiles": [64, 32, 8, 64, False, 1, 4]}
+    monkeypatch.setattr(tiles_module, "load_table", lambda: {"tiles": [measured]})
+    choose_tiles.cache_clear()
+    assert choose_tiles(job, 132) == Tiles(64, 32, 8, 64, looks=False, held=0, stages=4)
+    assert choose_tiles(replace(job, batch=16), 132).stages == 0
+    set_aside(job, choose_tiles(job, 132))
+    assert choose_tiles(job, 132).stages == 0
+    choose_tiles.cache_clear()
 
 
 def test_tiles_that_were_too_large_are_not_chosen_again():

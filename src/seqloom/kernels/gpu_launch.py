@@ -289,6 +289,20 @@ class Launch:
             _launches.clear()
             raise TilesError from error
 
+    def matrices(self, hidden: Tensor, precision: str) -> Tensor:
+        """The recurrent matrices as the kernel takes them, (directions, gates, H, R).
+
+        Where they are streamed, what lies side by side is what is multiplied with a row of the
+        operand, and numbers are rounded to tf32 if products are, as no program could do it in time.
+        """
+        if not self.tiles.stages:
+            return hidden
+        found = hidden.transpose(2, 3).contiguous() if self.job.turned else hidden
+        if self.dtype != torch.float32 or precision != "tf32":
+            return found
+        rounded = (found.view(torch.int32) + 0x1000).view(torch.float32)
+        return torch.where(found.isnan(), found, rounded)
+
     def counters(self) -> Tensor | None:
         """The barrier's counters, where there is one."""
         if self.tiles.looks or self.grid[0] == 1:

@@ -141,9 +141,10 @@ def _run_forth(
     begin: Sequence[Tensor | None] = wide.begin or [None] * len(ends)
     launch.run(
         given, T,
-        [drive, wide.hidden, wide.projection, wide.late_bias, wide.vectors, given.lengths,
-         given.order, wide.mask, wide.keep, wide.keep_r, out, seen, whole, saved, sums, late,
-         operand, launch.counters(), flag_of(drive.device), *begin, *ends, *states],
+        [drive, launch.matrices(wide.hidden, given.precision), wide.projection, wide.late_bias,
+         wide.vectors, given.lengths, given.order, wide.mask, wide.keep, wide.keep_r, out, seen,
+         whole, saved, sums, late, operand, launch.counters(), flag_of(drive.device), *begin,
+         *ends, *states],
         save=save, ended=True,
     )  # fmt: skip
     kept = None
@@ -280,13 +281,14 @@ def _walk_back(
         ]
     dv = torch.empty(max(1, len(pieces)), launch.grid[1], directions, V, H, device=device)
     dbegin: list[Tensor] = []
+    matrices = launch.matrices(arrays.hidden, given.precision)
     for number, piece in enumerate(pieces or [None]):
         if piece is not None:
             handed.view(launch.bits).fill_(-1)
         dbegin = [torch.empty(directions, B, n, dtype=kind, device=device) for n in widths]
         launch.run(
             given, T,
-            [arrays.drive, arrays.hidden, arrays.projection, arrays.vectors, given.lengths,
+            [arrays.drive, matrices, arrays.projection, arrays.vectors, given.lengths,
              given.order, arrays.mask, arrays.keep, arrays.keep_r, out, saved, arrays.sums,
              arrays.late, dout, dx, du, handed, dlate, dr, dv[number], launch.partial(),
              launch.counters(), flag_of(device), *dends, *dbegin, *arrays.states],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 
 from seqloom.errors import BackendError
 from seqloom.kernels.measured import load_table
@@ -30,6 +31,8 @@ class Tiles:
         held: Chunks of its matrices that a program holds from step to step; others are loaded anew.
         parts: How many programs share a turned product.
         registers: Whether operands are multiplied from registers, and not from on-chip memory.
+        stages: How many chunks of operands and matrices are under way at once, where a program
+            holds nothing of its matrices; 0 where it does.
     """
 
     rows: int
@@ -40,13 +43,14 @@ class Tiles:
     held: int = 1 << 20
     parts: int = 1
     registers: bool = False
+    stages: int = 0
 
     def form(self, size: int, state: int, item: int) -> Form:
         """How products are printed for these tiles, so many units and so wide a first state."""
         if not self.looks:
             return Form(
                 size, state, self.chunk, wide=item == 4, parts=self.parts,
-                registers=self.registers,
+                registers=self.registers, stages=self.stages,
             )  # fmt: skip
         pack = max(1, self.rows * self.chunk * item // 16 // (32 * self.warps))
         return Form(size, state, self.chunk, self.warps, pack, wide=item == 4)
@@ -99,8 +103,11 @@ def choose_tiles(job: Job, processors: int) -> Tiles:
     Raises:
         BackendError: If there are more rows and units than the processors take at once.
     """
-    able = [t for t in candidates(job, processors) if (job, t) not in _too_large]
     near = measured_tiles(job)
+    able = [t for t in candidates(job, processors) if (job, t) not in _too_large]
+    if near is not None and near.stages:
+        flowing = streamed(job, processors)
+        able = [*able, *(t for t in flowing if t == near and (job, t) not in _too_large)]
     for tiles in able:
         if near is not None and replace(tiles, held=near.held) == near:
             return tiles
@@ -125,20 +132,14 @@ def measured_tiles(job: Job) -> Tiles | None:
             continue
         distance = abs(math.log2(job.size / other.size)) + abs(math.log2(job.batch / other.batch))
         if distance <= NEAR and (best is None or distance < best[0]):
-            rows, units, warps, chunk, looks, parts = entry["tiles"]
+            rows, units, warps, chunk, looks, parts, *more = entry["tiles"]
+            stages = more[0] if more else 0
             several = job.late > 0 and job.item == 2
-            best = (
-                distance,
-                Tiles(
-                    rows,
-                    units,
-                    warps,
-                    chunk,
-                    looks=looks,
-                    parts=parts,
-                    registers=several and not looks,
-                ),
-            )
+            tiles = Tiles(
+                rows, units, warps, chunk, looks=looks, held=0 if stages else 1 << 20, parts=parts,
+                registers=several and not looks and not stages, stages=stages,
+            )  # fmt: skip
+            best = distance, tiles
     return None if best is None else best[1]
 
 
@@ -155,6 +156,38 @@ def candidates(job: Job, processors: int) -> list[Tiles]:
                 found += _cut(job, rows, units, warps)
         if rows >= job.batch:
             break
+    return found
+
+
+def streamed(job: Job, processors: int) -> list[Tiles]:
+    """The tiles that would run a job with nothing of the matrices held: of many rows and units.
+
+    They are chosen where they were measured to be best.
+    """
+    if job.projected:
+        return []
+    found = []
+    for rows, units, warps, chunk, stages, parts in product(
+        (64, 128), (8, 16, 32, 64), (4, 8), (64, 128), (3, 4, 5), (1, 2, 4, 8)
+    ):
+        if parts > 1 and not (job.turned and job.direct > 1 and job.size % (units * parts) == 0):
+            continue
+        columns = units * (parts if job.turned else job.across)
+        mine = job.width // parts
+        narrow = columns if job.direct and not job.late else units
+        if (
+            programs(job, rows, units) > processors
+            or narrow < NARROWEST
+            or not 32 <= rows * columns // (32 * warps) <= 128  # sums of a thread
+            or mine % chunk
+            or mine < stages * chunk
+            or units > job.size
+        ):
+            continue
+        if stages * chunk * (rows + columns) * job.item + rows * columns * 4 <= ON_CHIP:
+            found.append(
+                Tiles(rows, units, warps, chunk, looks=False, held=0, parts=parts, stages=stages)
+            )
     return found
 
 
@@ -223,6 +256,10 @@ def cost(job: Job, tiles: Tiles) -> float:
     """
     rows, warps = tiles.rows, tiles.warps
     count = programs(job, rows, tiles.units)
+    if tiles.stages:  # estimated: what all programs read at 5 MB, and one at 0.1 MB a microsecond
+        columns = tiles.units * (tiles.parts if job.turned else job.across)
+        each = (rows + columns) * job.width // tiles.parts * job.item / 1e6
+        return 3 + max(count * each / 5, each * 10) - 0.1 * tiles.stages
     columns = tiles.units * (job.across if tiles.parts == 1 else tiles.parts)
     width = job.width // tiles.parts
     operand = rows * width * job.item

@@ -23,6 +23,8 @@ class Form:
             for the units of all of them, and they add what they found. So each part of an operand
             is read by fewer programs.
         registers: Whether operands are multiplied from registers, and not from on-chip memory.
+        stages: How many chunks of operand and matrix are under way at once, where no part of the
+            matrix is held; 0 where it is.
     """
 
     size: int
@@ -33,6 +35,7 @@ class Form:
     wide: bool = False
     parts: int = 1
     registers: bool = False
+    stages: int = 0
 
     @property
     def in_load(self) -> int:
@@ -82,6 +85,8 @@ class Product:
 
     def matrix(self, indent: str) -> list[str]:
         """Load the chunks of the program's part of the matrix that are held."""
+        if self.form.stages:
+            return []
         lines = []
         for c in range(self.form.chunks(self.mine)):
             lines += [f"{indent}if {c} < HELD:", *self._chunk(c, indent + "    ")]
@@ -89,20 +94,7 @@ class Product:
 
     def _chunk(self, c: int, indent: str) -> list[str]:
         """Load a chunk of it (split, columns, units * gates)."""
-        form, count = self.form, len(self.gates)
-        lines = [f"{indent}column = tl.arange(0, {self.tile} * {self.across})"]
-        if self.turned:
-            first = f"pu // {self.parts} * {self.parts}" if self.parts > 1 else "pu"
-            lines += [
-                f"{indent}which = {first} * {self.tile} + column",
-                f"{indent}kept = which < {self.over}",
-            ]
-        else:
-            lines += [
-                f"{indent}which = pu * {self.tile} + column // {self.across}",
-                f"{indent}gate = {_chosen(f'(column % {self.across})', self.gates)}",
-                f"{indent}kept = (which < {self.over}) & (column % {self.across} < {count})",
-            ]
+        form, lines = self.form, self._columns(indent)
         if form.split > 1:
             part = form.chunk // form.split
             k = (
@@ -125,6 +117,57 @@ class Product:
             f"{indent}{name}_{c} = {self._near(f'tl.load({self.weights} + {address}, {mask})')}",
         ]
 
+    def _columns(self, indent: str) -> list[str]:
+        """Of the matrix: which units and gates they are of, and whether there are such."""
+        lines = [f"{indent}column = tl.arange(0, {self.tile} * {self.across})"]
+        if self.turned:
+            first = f"pu // {self.parts} * {self.parts}" if self.parts > 1 else "pu"
+            return [
+                *lines,
+                f"{indent}which = {first} * {self.tile} + column",
+                f"{indent}kept = which < {self.over}",
+            ]
+        count = len(self.gates)
+        return [
+            *lines,
+            f"{indent}which = pu * {self.tile} + column // {self.across}",
+            f"{indent}gate = {_chosen(f'(column % {self.across})', self.gates)}",
+            f"{indent}kept = (which < {self.over}) & (column % {self.across} < {count})",
+        ]
+
+    def _streamed(self, rows: str, indent: str) -> list[str]:
+        """Multiply chunk after chunk, with some of both sides under way.
+
+        Columns of an operand and of a matrix lie side by side in memory, so that they are copied
+        on chip without going through registers: a turned matrix is handed over turned.
+        """
+        form, label, inner = self.form, self.label, indent + "    "
+        first, count = f"pd * {self.all_gates}", form.chunks(self.mine)
+        begin = f"pu % {self.parts} * {self.mine} + " if self.parts > 1 else ""
+        operand = (
+            f"tl.load({self.array} + {rows}[:, None] + k[None, :], mask=k[None, :] < {self.width},"
+            " other=0.0, cache_modifier='.cg')"
+        )
+        if self.turned:
+            gate = [f"{inner}gate = {_chosen(f'(k // {self.height})', self.gates)}"]
+            line = f"(({first} + gate[:, None]) * {self.stride} + which[None, :])"
+            address = f"{line} * {self.height} + (k % {self.height})[:, None]"
+        else:
+            gate = []
+            address = f"(({first} + gate) * {self.height} + which)[None, :] * {self.stride}"
+            address += " + k[:, None]"
+        mask = f"mask=(k < {self.width})[:, None] & kept[None, :], other=0.0"
+        return [
+            *self._columns(indent),
+            f"{indent}{label} = tl.zeros((BB, {self.tile} * {self.across}), tl.float32)",
+            f"{indent}for part in tl.range(0, {count}, num_stages={form.stages}):",
+            f"{inner}k = {begin}part * {form.chunk} + tl.arange(0, {form.chunk})",
+            *gate,
+            f"{inner}near = {self._near(operand)}",
+            f"{inner}far = tl.load({self.weights} + {address}, {mask})",
+            f"{inner}{label} = tl.dot(near, far, {label}, input_precision=PRECISION)",
+        ]
+
     def _near(self, value: str) -> str:
         """Rounded for products that take fewer bits than numbers have."""
         return f"nearest({value}, PRECISION)" if self.form.wide else value
@@ -137,8 +180,8 @@ class Product:
         The result is called `label`, and has the gates apart as its last axes of 2.
         """
         count = self.form.chunks(self.mine)
-        lines = []
-        for c in range(-1, count):
+        lines = self._streamed(rows, indent) if self.form.stages else []
+        for c in range(-1, count if not lines else -1):
             if c + 1 < count:  # the next one is under way while one is multiplied
                 lines += self._operand(c + 1, rows, indent)
                 lines += [f"{indent}if {c + 1} >= HELD:", *self._chunk(c + 1, indent + "    ")]

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from seqloom.kernels import gpu_launch as gpu
 from seqloom.kernels.choice import gpu_line
 from seqloom.kernels.plan import Variant
-from seqloom.kernels.tiles import Job, Tiles, candidates, choose_tiles, cost
+from seqloom.kernels.tiles import Job, Tiles, candidates, choose_tiles, cost, streamed
 from seqloom.nn.cells import CELLS
 from seqloom.nn.recurrent import TORCH_NAMES, Recurrent
 from seqloom.nn.timing import PEERS
 
 STEPS = 128
 GRID = [(batch, size) for size in (128, 256, 512, 1024) for batch in (16, 64, 256)]
-MOST = 6  # tiles tried for a shape
+MOST = 6  # tiles of a kind tried for a shape
 
 
 def microseconds(job: Callable[[], Any], steps: int, repeats: int = 5, calls: int = 3) -> float:
@@ -112,6 +112,7 @@ def tune_tiles(
                     f"{took:.2f} us a step, {found[0][0]:.2f} as it was: {best}"
                 )
                 cut = [best.rows, best.units, best.warps, best.chunk, best.looks, best.parts]
+                cut += [best.stages] if best.stages else []
                 yield {"job": list(astuple(job)), "tiles": cut}
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
@@ -121,9 +122,12 @@ def _times(
     job: Job, processors: int, option: str, run: Callable[[], Any], steps: int
 ) -> list[tuple[float, Tiles]]:
     """Microseconds a step: with the tiles in use first, then with those that should be good."""
-    able = sorted(candidates(job, processors), key=lambda tiles: cost(job, tiles))
+    able = sorted(candidates(job, processors), key=lambda tiles: cost(job, tiles))[:MOST]
+    flowing: dict[Any, Tiles] = {}  # of those that differ in stages and chunks alone the best
+    for tiles in sorted(streamed(job, processors), key=lambda tiles: cost(job, tiles)):
+        flowing.setdefault((tiles.rows, tiles.units, tiles.warps, tiles.parts), tiles)
     found = []
-    for tiles in dict.fromkeys([choose_tiles(job, processors), *able[:MOST]]):
+    for tiles in dict.fromkeys([choose_tiles(job, processors), *able, *[*flowing.values()][:MOST]]):
         gpu.OPTIONS[option] = tiles
         try:
             found.append((microseconds(run, steps), tiles))

@@ -1,0 +1,71 @@
+"""How kernels are best cut on a card, for some shapes: measures, and merges into the table.
+
+    python benchmarks/tiles_gpu.py lstm:bf16:256:1024 gru:tf32:64:512:2 --save tiles.json
+    python benchmarks/tiles_gpu.py --merge tiles.json
+
+A shape is a cell, its numbers (bf16, fp16 or tf32), rows, units and, if there are two, directions.
+Tiles whose matrices are held from step to step are tried, and tiles of many rows that stream them
+(`seqloom.kernels.tiles.streamed`). `--merge` needs no card: what was measured takes the place of
+what the package's table has for the same shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "src")]
+
+from seqloom.kernels.tiles import Job  # noqa: E402
+from seqloom.nn.timing_gpu import Point, tune_tiles  # noqa: E402
+
+TABLE = ROOT / "src/seqloom/kernels/backends.json"
+KINDS = {"bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32}
+
+
+def read_shape(text: str) -> Point:
+    """A shape as it is written on the command line."""
+    cell, kind, batch, size, *more = text.split(":")
+    return Point(cell, KINDS[kind], int(batch), int(size), int(more[0]) if more else 1)
+
+
+def merge(path: Path) -> None:
+    """Put measured tiles into the package's table."""
+    table = json.loads(TABLE.read_text(encoding="utf-8"))
+    found = json.loads(path.read_text(encoding="utf-8"))
+    measured = {Job(*entry["job"]) for entry in found}
+    table["tiles"] = [one for one in table["tiles"] if Job(*one["job"]) not in measured] + found
+    TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(found)} of {len(table['tiles'])} shapes are new in {TABLE}")
+
+
+def main() -> None:
+    """Measure, or merge."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("shapes", nargs="*", metavar="CELL:KIND:ROWS:UNITS[:2]")
+    parser.add_argument("--save", type=Path, help="where measured tiles are kept")
+    parser.add_argument("--merge", type=Path, help="such a file, for the package's table")
+    options = parser.parse_args()
+    if options.merge:
+        merge(options.merge)
+        return
+    try:
+        shapes = [read_shape(text) for text in options.shapes]
+    except (KeyError, ValueError):
+        parser.error(
+            f"a shape is CELL:KIND:ROWS:UNITS, as lstm:bf16:256:1024, got {options.shapes}"
+        )
+    found = []
+    for entry in tune_tiles(lambda line: print(line, flush=True), shapes):
+        found.append(entry)
+        if options.save:  # after each, so that a call that is cut off leaves what it has
+            options.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
