@@ -218,7 +218,10 @@ def main() -> None:
     parser.add_argument("--cpu", metavar="MODEL", help="time answers of a model directory")
     parser.add_argument("--long", metavar="MODEL", help="answer from long documents")
     parser.add_argument(
-        "--documents", choices=("mixed", "flat", "article"), default="mixed", help="of --long"
+        "--documents",
+        choices=("mixed", "flat", "foreign", "article"),
+        default="mixed",
+        help="of --long",
     )
     parser.add_argument("--held-out", action="store_true", help="--long: not on dev")
     parser.add_argument("--questions", type=int, default=500, help="of --cpu and --long")

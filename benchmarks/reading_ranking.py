@@ -5,7 +5,8 @@
 The passages of questions about held-out articles are hidden in documents of 20,000 words, as
 `reading.py --long MODEL --held-out` does. The weights of `RankingConfig` are fitted to which of the
 windows that are read holds the right passage, on all articles but a fifth; that fifth is answered,
-and so on. The weights printed last are of all articles.
+and so on. The weights printed last are of all articles. Which windows are read is decided by the
+weights the model has.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scipy.optimize import minimize
 from reading_use import documents, questions_around
 from seqloom import Reader
 from seqloom.metrics.reading import bare_answer
-from seqloom.tasks.reader_answering import read_windows, window_features
+from seqloom.tasks.reader_answering import read_windows
 from seqloom.tasks.reader_ranking import RankingConfig
 from seqloom.tasks.reader_training import article
 
@@ -44,8 +45,7 @@ def read(reader: Reader, each: Any, document: str) -> Read:
     """Read a question's document."""
     found = read_windows(reader, [([document], each.question)], window=reader.window, spans=1)
     rows = found.rows(0)
-    told = window_features(reader, found, rows)
-    columns = np.stack([getattr(told, name) for name in NAMES], axis=1)
+    columns = np.stack([getattr(found.features, name)[rows] for name in NAMES], axis=1)
     columns[:, NAMES.index("length")] *= -1
     spans, begin = found.passages[0].spans, document.index(each.passage)
     end, gold = begin + len(each.passage), {bare_answer(a.text, "squad") for a in each.answers}

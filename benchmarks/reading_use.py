@@ -54,7 +54,8 @@ def measure_long(place: str, count: int, *, kind: str, held_out: bool) -> None:
         place: The model.
         count: How many questions.
         kind: What the documents are: "mixed" has 20,000 words of passages in any order, "flat" the
-            same without ends of paragraphs, "article" is the passages of the question's article.
+            same without ends of paragraphs, "foreign" has no other passage of the question's
+            article, "article" is the passages of that article.
         held_out: Whether questions are of the training articles that training held out, on which
             settings are chosen; else they are of dev.
     """
@@ -103,12 +104,13 @@ def documents(
     for number, each in enumerate(chosen):
         draw = random.Random(number)
         around, words = [each.passage], sizes[each.passage]
+        article = [*dict.fromkeys(q.passage for q in asked if q.title == each.title)]
         if kind == "article":
-            around = [*dict.fromkeys(q.passage for q in asked if q.title == each.title)]
-            words = DOCUMENT_WORDS
+            around, words = article, DOCUMENT_WORDS
+        left_out = {*article} if kind == "foreign" else set()
         while words < DOCUMENT_WORDS:
             other = draw.choice(others)
-            if other not in around:
+            if other not in around and other not in left_out:
                 around.append(other)
                 words += sizes[other]
         if kind != "article":

@@ -39,9 +39,11 @@ def merge(path: Path) -> None:
     table = json.loads(TABLE.read_text(encoding="utf-8"))
     found = json.loads(path.read_text(encoding="utf-8"))
     measured = {Job(*entry["job"]) for entry in found}
-    table["tiles"] = [one for one in table["tiles"] if Job(*one["job"]) not in measured] + found
-    TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(found)} of {len(table['tiles'])} shapes are new in {TABLE}")
+    kept = [one for one in table.pop("tiles") if Job(*one["job"]) not in measured]
+    lines = ",\n".join(f"  {json.dumps(one)}" for one in [*kept, *found])
+    whole = json.dumps(table, indent=1).removesuffix("\n}")
+    TABLE.write_text(f'{whole},\n "tiles": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    print(f"{len(found)} of {len(kept) + len(found)} shapes are as measured now in {TABLE.name}")
 
 
 def main() -> None:

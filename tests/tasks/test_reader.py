@@ -18,6 +18,7 @@ from seqloom.tasks.reader_ranking import RankingConfig, read_ranking
 from seqloom.tasks.reader_storage import STORED
 from seqloom.tasks.reader_text import WordSplitter, read_all
 from seqloom.text import TextConfig, TextPipeline
+from seqloom.text.vectors import WordVectors
 
 SPLITTER = WordSplitter(TextPipeline(TextConfig(language="en")))
 PEOPLE = [("Ada", "London"), ("Max", "Rome"), ("Eva", "Oslo"), ("Bob", "Paris")]
@@ -215,6 +216,25 @@ def test_fewer_words_make_a_smaller_model(model: Reader, tmp_path: Path) -> None
     assert again.answer(PASSAGE, "Where?") == small.answer(PASSAGE, "Where?")
     with pytest.raises(ConfigError, match="count must be a whole number of at least 1, got 0"):
         small.keep_words(0)
+
+
+def test_words_that_are_frequent_in_vectors_are_kept_and_added(
+    model: Reader, tmp_path: Path
+) -> None:
+    place, known = model.save(tmp_path / "model"), model.words_.words.words[2:]
+    rows = np.random.default_rng(0).normal(size=(3, 32)).astype(np.float32)
+    vectors = WordVectors(["zebra", known[5], "quagga"], rows)
+    small = Reader.load(place).keep_words(5, vectors)
+    # in turn: known 0, zebra, known 1, known 5, known 2
+    assert small.words_.words.words[2:] == (*known[:3], known[5], "zebra")
+    table, old = small.model_.input.embedding.weight, model.model_.input.embedding.weight
+    np.testing.assert_array_equal(table[6].detach(), rows[0])
+    np.testing.assert_array_equal(table[5].detach(), old[7].detach())  # as it was, not as given
+    again = Reader.load(small.save(tmp_path / "small"))
+    assert again.answer("A zebra ran.", "Who?") == small.answer("A zebra ran.", "Who?")
+    narrow = WordVectors(["zebra"], rows[:1, :5])
+    with pytest.raises(ConfigError, match="as wide as this reader's, 32, got 5"):
+        small.keep_words(5, narrow)
 
 
 def test_a_run_that_stopped_goes_on(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from seqloom import Reader
 from seqloom.data.examples import Answer, Question
-from seqloom.tasks.reader_answering import read_windows, window_features
+from seqloom.tasks.reader_answering import read_windows
 from seqloom.tasks.reader_data import encode_texts, encode_windows
 from seqloom.tasks.reader_ranking import RankingConfig, read_ranking, window_likeness
 from seqloom.tasks.reader_storage import stored_settings
@@ -69,7 +69,7 @@ def test_answers_have_the_probability_of_their_window_times_that_within(model: R
     ranking = RankingConfig(terms=0.3, reading=0.2, likeness=2.0, length=4.0)
     one = model.set_params(ranking=ranking)
     read = read_windows(model, [(passages, question)], window=400, spans=400)
-    told = window_features(model, read, read.rows(0))
+    told = read.features
     np.testing.assert_allclose(told.length, [0.06, 0.04, 0.08])
     scores = 0.3 * told.terms + 0.2 * told.reading + 2 * told.likeness - 4 * told.length
     chances = np.exp(scores) / np.exp(scores).sum()
@@ -104,5 +104,5 @@ def test_a_directory_keeps_its_ranking_and_one_that_is_a_number_is_passed_over(
     kept = model.set_params(ranking={"terms": 2.0}).save(tmp_path / "kept")
     assert read_ranking(Reader.load(kept).ranking) == RankingConfig(terms=2.0)
     model.set_params(ranking=None)
-    older = {"ranking": 3.0, "piece": 10, "overlap": 5}
+    older = {"ranking": 3.0, "max_windows": 8, "piece": 10, "overlap": 5}
     assert stored_settings(older) == {"piece": 10, "overlap": 5}

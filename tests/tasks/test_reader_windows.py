@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.tasks.reader_data import encode_texts, encode_windows
-from seqloom.tasks.reader_ranking import best_windows, window_scores
+from seqloom.tasks.reader_ranking import best_windows, unread_features, window_scores
 from seqloom.tasks.reader_windows import cut_passage, pack
 from seqloom.tasks.reader_words import ReaderVocabulary
 
@@ -142,11 +143,23 @@ def test_windows_are_ranked_as_the_equation_says() -> None:
             score += rarity * count * 2.2 / (count + 1.2 * length)
         expected.append(score)
     np.testing.assert_allclose(window_scores(data, np.arange(4)), expected)
-    best = sorted(np.argsort(-np.array(expected), kind="stable")[:2].tolist())
-    rows, shared = best_windows(data, owners, 2)
-    assert rows.tolist() == best and 3 in best
-    np.testing.assert_allclose(shared, [expected[row] for row in best])
-    assert best_windows(data, owners, 9)[0].tolist() == [0, 1, 2, 3]
+    vectors = torch.randn(len(known.words), 3, generator=torch.Generator().manual_seed(0))
+    told = unread_features(data, owners, vectors, known.unknown)
+    np.testing.assert_allclose(told.terms, expected)
+    np.testing.assert_array_equal(told.length, [0.03, 0.03, 0.02, 0.02])
+    np.testing.assert_array_equal(told.reading, 0)
+
+
+def test_the_windows_with_the_greatest_scores_of_each_question_are_read() -> None:
+    draw = np.random.default_rng(0)
+    owners = np.sort(draw.integers(0, 9, 60))
+    scores = draw.integers(0, 5, 60).astype(float)
+    for count in (1, 3, 60):
+        expected: list[int] = []
+        for owner in np.unique(owners):
+            rows = np.flatnonzero(owners == owner).tolist()
+            expected += sorted(sorted(rows, key=lambda row: (-scores[row], row))[:count])
+        assert best_windows(scores, owners, count).tolist() == expected
 
 
 def test_rare_words_are_those_that_come_late() -> None:

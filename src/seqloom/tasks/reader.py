@@ -14,6 +14,7 @@ from seqloom.tasks.contextual import saved_context
 from seqloom.tasks.directory import ModelHeader, StoredModel, write_model
 from seqloom.tasks.estimator import Estimator, tensor_shapes
 from seqloom.tasks.fitting import Callbacks, fitting, origin
+from seqloom.tasks.pretrained import open_vectors
 from seqloom.tasks.reader_answering import answer_questions, look, passages_and_questions
 from seqloom.tasks.reader_checks import check_device, check_settings, check_use
 from seqloom.tasks.reader_ranking import RankingConfig, read_ranking
@@ -21,7 +22,7 @@ from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_start import open_start
 from seqloom.tasks.reader_storage import (
     STORED,
-    keep_first_words,
+    keep_some_words,
     stored_settings,
     stored_words,
     word_files,
@@ -70,8 +71,8 @@ class Reader(Estimator):
             as training passages have.
         overlap: Words of the window before that are read again, at most; whole paragraphs or
             sentences.
-        max_windows: How many windows are read for a question: those that have most in common with
-            it, by BM25.
+        max_windows: How many windows are read for a question: those that are most probable to have
+            the answer before they are read.
         ranking: How probable it is that one of several windows has the answer: a
             `seqloom.tasks.reader_ranking.RankingConfig` or a table of its settings.
         other_passages: The share of the training questions that are read with another passage as
@@ -168,7 +169,7 @@ class Reader(Estimator):
         window: int = 400,
         piece: int = 150,
         overlap: int = 50,
-        max_windows: int = 8,
+        max_windows: int = 16,
         ranking: RankingConfig | Mapping[str, Any] | None = None,
         other_passages: float = 0.0,
         consistency: float = 0.0,
@@ -361,14 +362,18 @@ class Reader(Estimator):
         """For the command line, which has a verb of its own for readers."""
         raise ConfigError("a reader needs passages and questions; use seqloom answer")
 
-    def keep_words(self, count: int) -> Self:
+    def keep_words(self, count: int, vectors: VectorSource | None = None) -> Self:
         """Forget all but the most frequent words, for a small model; characters tell others apart.
 
         Args:
             count: How many are kept.
+            vectors: Word vectors, frequent words first, or what names them. Their order counts as
+                much as that of the training data then, in turn, for texts about other things: words
+                that are frequent in either are kept. Those that the reader lacks are added.
         """
         self.require_fitted()
-        keep_first_words(self.model_, self.words_, count)
+        opened = None if vectors is None else open_vectors(vectors)
+        keep_some_words(self.model_, self.words_, count, opened)
         return self
 
     # -- saving ----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from seqloom.tasks.reader_ranking import (
     WindowFeatures,
     best_windows,
     read_ranking,
-    window_likeness,
+    unread_features,
 )
 from seqloom.tasks.reader_results import AttentionMap, FoundAnswer
 from seqloom.tasks.reader_spans import (
@@ -69,7 +69,7 @@ class ReadWindows(NamedTuple):
     Args:
         data: The windows.
         found: The best spans of each.
-        shared: What each has in common with its question, as `window_scores` has it.
+        features: What the windows of one question are told apart by.
         edges: Where the windows of each question begin, and the end of all.
         given: Which of the passages of its question each is from.
         passages: The words of the different passages.
@@ -77,7 +77,7 @@ class ReadWindows(NamedTuple):
 
     data: PassageQuestions
     found: FoundSpans
-    shared: NDArray[np.float64]
+    features: WindowFeatures
     edges: NDArray[np.int64]
     given: NDArray[np.int64]
     passages: list[Words]
@@ -90,7 +90,7 @@ class ReadWindows(NamedTuple):
 def read_windows(
     reader: Reader, asked: Sequence[tuple[Sequence[str], str]], *, window: int, spans: int
 ) -> ReadWindows:
-    """Read the windows that have most in common with each question.
+    """Read the windows that are most probable to have the answer to each question.
 
     A passage that comes twice with one question is read once, and is the first of them.
 
@@ -127,30 +127,19 @@ def read_windows(
     ]
     data, pair_of = encode_windows(encoded, list(pairs), cuts)
     owners = np.array([question for _, question in pairs])[pair_of]
-    kept, shared = best_windows(data, owners, reader.max_windows)
+    vectors, unknown = reader.model_.input.embedding.weight, reader.words_.unknown
+    features = unread_features(data, owners, vectors, unknown)
+    kept = best_windows(features.scores(read_ranking(reader.ranking)), owners, reader.max_windows)
     data = data.part(kept)
+    found = find_spans(reader.model_, data, reader.max_words, spans)
     return ReadWindows(
         data,
-        find_spans(reader.model_, data, reader.max_words, spans),
-        shared,
+        found,
+        features.part(kept)._replace(reading=found.norms),
         np.searchsorted(owners[kept], np.arange(len(asked) + 1)),
         np.array([*pairs.values()])[pair_of[kept]],
         passages,
     )
-
-
-def window_features(reader: Reader, read: ReadWindows, rows: NDArray[np.int64]) -> WindowFeatures:
-    """Return what the windows of one question are told apart by.
-
-    Args:
-        reader: The reader.
-        read: All windows.
-        rows: Those of the question.
-    """
-    vectors, unknown = reader.model_.input.embedding.weight, reader.words_.unknown
-    likeness = window_likeness(read.data, rows, vectors, unknown)
-    lengths = read.data.sizes[rows] / 100
-    return WindowFeatures(read.shared[rows], read.found.norms[rows], likeness, lengths)
 
 
 def answer_questions(
@@ -178,8 +167,7 @@ def answer_questions(
     for number in range(len(asked)):
         rows = read.rows(number)
         if len(rows) > 1:
-            scores = window_features(reader, read, rows).scores(ranking)
-            favor[rows] = scores - read.found.norms[rows]
+            favor[rows] = read.features.part(rows).scores(ranking) - read.found.norms[rows]
     found = read.found.favor(favor)
     answers = []
     for number, (texts, _) in enumerate(asked):

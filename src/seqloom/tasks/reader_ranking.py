@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,8 +30,9 @@ class RankingConfig:
 
     where $b_w$ is what a window has in common with the question (`window_scores`), $Z_w$ what the
     reader finds in it, $m_w$ how near its words are to those of the question (`window_likeness`)
-    and $l_w$ how many words it has. The defaults are the most probable ones for the reader that
-    comes with the package, fitted by `benchmarks/reading_ranking.py`.
+    and $l_w$ how many words it has. Which windows are read is decided in the same way, without
+    $Z_w$. The defaults are the most probable ones for the reader that comes with the package,
+    fitted by `benchmarks/reading_ranking.py`.
 
     Paper: McFadden (1974), "Conditional Logit Analysis of Qualitative Choice Behavior", in Zarembka
     (editor), Frontiers in Econometrics.
@@ -43,10 +44,10 @@ class RankingConfig:
         length: $\theta_l$.
     """
 
-    terms: float = 0.47
-    reading: float = 0.3
-    likeness: float = 11.4
-    length: float = 0.96
+    terms: float = 0.49
+    reading: float = 0.36
+    likeness: float = 11.1
+    length: float = 0.85
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -109,30 +110,6 @@ def window_scores(data: PassageQuestions, rows: NDArray[np.int64]) -> NDArray[np
     return scores
 
 
-def best_windows(
-    data: PassageQuestions, owners: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows of the windows to read, and how much each has in common with its question.
-
-    Args:
-        data: The windows.
-        owners: The question of each, rising.
-        count: How many of each question's are read at most: those that share most with it.
-    """
-    edges = np.flatnonzero(np.diff(owners, prepend=-1))
-    kept, shared = [], np.zeros(len(owners))
-    for begin, end in zip(edges, [*edges[1:], len(owners)], strict=True):
-        rows = np.arange(begin, end)
-        if len(rows) > 1:
-            shared[rows] = window_scores(data, rows)
-        if len(rows) > count:
-            order = np.argsort(-shared[rows], kind="stable")[:count]
-            rows = np.sort(rows[order])
-        kept.append(rows)
-    found = np.concatenate(kept)
-    return found, shared[found]
-
-
 def window_likeness(
     data: PassageQuestions, rows: NDArray[np.int64], vectors: Tensor, unknown: int
 ) -> NDArray[np.float64]:
@@ -156,13 +133,14 @@ def window_likeness(
     if not worth.sum():
         return found
     asked = _directions(texts, question, vectors, unknown)  # (Q, D)
-    for place, row in enumerate(rows.tolist()):
-        first = int(data.first[row])
-        passage = texts.passages[int(data.which[row])][first : first + int(data.sizes[row])]
-        words = np.unique(passage)
+    for which in np.unique(data.which[rows]):
+        passage = texts.passages[int(which)]
+        words, places = np.unique(passage, return_inverse=True)
         alike = asked @ _directions(texts, words, vectors, unknown).T  # (Q, U)
         alike[texts.forms[question][:, None] == texts.forms[words]] = 1.0
-        found[place] = worth @ alike.max(axis=1)
+        for place in np.flatnonzero(data.which[rows] == which).tolist():
+            first, size = int(data.first[rows[place]]), int(data.sizes[rows[place]])
+            found[place] = worth @ alike[:, places[first : first + size]].max(axis=1)
     likeness: NDArray[np.float64] = found / worth.sum()
     return likeness
 
@@ -179,13 +157,12 @@ def _directions(
     return np.where((ids == unknown)[:, None], 0.0, rows / np.maximum(norms, 1e-12))
 
 
-@dataclass(frozen=True)
-class WindowFeatures:
-    r"""What the windows of one question are told apart by, in the terms of `RankingConfig`.
+class WindowFeatures(NamedTuple):
+    r"""What windows are told apart by, in the terms of `RankingConfig`.
 
     Args:
         terms: $b_w$.
-        reading: $\ln Z_w$.
+        reading: $\ln Z_w$, or 0 before they are read.
         likeness: $m_w$.
         length: $l_w / 100$.
     """
@@ -195,8 +172,12 @@ class WindowFeatures:
     likeness: NDArray[np.float64]
     length: NDArray[np.float64]
 
+    def part(self, rows: NDArray[np.int64]) -> WindowFeatures:
+        """Those of some windows."""
+        return WindowFeatures(*(each[rows] for each in self))
+
     def scores(self, ranking: RankingConfig) -> NDArray[np.float64]:
-        """The logarithm of P(w), but for a constant."""
+        """The logarithm of P(w), but for a constant of the question."""
         found: NDArray[np.float64] = (
             ranking.terms * self.terms
             + ranking.reading * self.reading
@@ -204,3 +185,42 @@ class WindowFeatures:
             - ranking.length * self.length
         )
         return found
+
+
+def unread_features(
+    data: PassageQuestions, owners: NDArray[np.int64], vectors: Tensor, unknown: int
+) -> WindowFeatures:
+    """Return what windows are told apart by before any is read.
+
+    Args:
+        data: The windows.
+        owners: The question of each, rising. Of one with a single window nothing is computed.
+        vectors: Of all words the reader knows (V, D).
+        unknown: The id of all others.
+    """
+    terms, likeness = np.zeros(len(owners)), np.zeros(len(owners))
+    edges = np.flatnonzero(np.diff(owners, prepend=-1))
+    for begin, end in zip(edges, [*edges[1:], len(owners)], strict=True):
+        if end - begin > 1:
+            rows = np.arange(begin, end)
+            terms[rows] = window_scores(data, rows)
+            likeness[rows] = window_likeness(data, rows, vectors, unknown)
+    return WindowFeatures(terms, np.zeros(len(owners)), likeness, data.sizes / 100)
+
+
+def best_windows(
+    scores: NDArray[np.float64], owners: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """Return the rows of the windows to read: those of each question with the greatest scores.
+
+    Args:
+        scores: Of the windows.
+        owners: The question of each, rising.
+        count: How many of each question's are read at most.
+
+    >>> best_windows(np.array([3.0, 1.0, 2.0, 0.0, 0.0]), np.array([0, 0, 0, 1, 1]), 2).tolist()
+    [0, 2, 3, 4]
+    """
+    order = np.lexsort([-scores, owners])  # stable
+    firsts = np.searchsorted(owners, owners)  # where the windows of each one's question begin
+    return np.sort(order[np.arange(len(owners)) - firsts < count])
