@@ -179,7 +179,7 @@ def streamed(job: Job, processors: int) -> list[Tiles]:
             programs(job, rows, units) > processors
             or narrow < NARROWEST
             or not 32 <= rows * columns // (32 * warps) <= 128  # sums of a thread
-            or mine % chunk
+            or (parts > 1 and mine % chunk)
             or mine < stages * chunk
             or units > job.size
         ):
