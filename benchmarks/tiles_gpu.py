@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "src")]
 
 from seqloom.kernels.tiles import Job  # noqa: E402
+from seqloom.nn.cells import CELLS  # noqa: E402
 from seqloom.nn.timing_gpu import Point, tune_tiles  # noqa: E402
 
 TABLE = ROOT / "src/seqloom/kernels/backends.json"
@@ -31,7 +32,12 @@ KINDS = {"bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32}
 def read_shape(text: str) -> Point:
     """A shape as it is written on the command line."""
     cell, kind, batch, size, *more = text.split(":")
-    return Point(cell, KINDS[kind], int(batch), int(size), int(more[0]) if more else 1)
+    point = Point(cell, KINDS[kind], int(batch), int(size), int(more[0]) if more else 1)
+    if cell not in CELLS or len(more) > 1 or point.directions not in (1, 2):
+        raise ValueError(text)
+    if min(point.batch, point.size) < 1:
+        raise ValueError(text)
+    return point
 
 
 def merge(path: Path) -> None:
@@ -56,12 +62,17 @@ def main() -> None:
     if options.merge:
         merge(options.merge)
         return
+    if not options.shapes:
+        parser.error("there must be shapes to measure, or a file to --merge")
     try:
         shapes = [read_shape(text) for text in options.shapes]
     except (KeyError, ValueError):
         parser.error(
-            f"a shape is CELL:KIND:ROWS:UNITS, as lstm:bf16:256:1024, got {options.shapes}"
+            "a shape is CELL:KIND:ROWS:UNITS, as lstm:bf16:256:1024, with a cell of "
+            f"{', '.join(CELLS)} and a kind of {', '.join(KINDS)}, got {options.shapes}"
         )
+    if not torch.cuda.is_available():
+        parser.error("shapes are measured on a card, and torch sees none here")
     found = []
     for entry in tune_tiles(lambda line: print(line, flush=True), shapes):
         found.append(entry)

@@ -174,7 +174,7 @@ def streamed(job: Job, processors: int) -> list[Tiles]:
             continue
         columns = units * (parts if job.turned else job.across)
         mine = job.width // parts
-        narrow = columns if job.direct and not job.late else units
+        narrow = units if job.late else columns
         if (
             programs(job, rows, units) > processors
             or narrow < NARROWEST
@@ -256,7 +256,7 @@ def cost(job: Job, tiles: Tiles) -> float:
     """
     rows, warps = tiles.rows, tiles.warps
     count = programs(job, rows, tiles.units)
-    if tiles.stages:  # estimated: what all programs read at 5 MB, and one at 0.1 MB a microsecond
+    if tiles.stages:  # not measured: all programs read 5 MB a microsecond at most, one 0.1 MB
         columns = tiles.units * (tiles.parts if job.turned else job.across)
         each = (rows + columns) * job.width // tiles.parts * job.item / 1e6
         return 3 + max(count * each / 5, each * 10) - 0.1 * tiles.stages

@@ -179,17 +179,21 @@ class Product:
 
         The result is called `label`, and has the gates apart as its last axes of 2.
         """
-        count = self.form.chunks(self.mine)
-        lines = self._streamed(rows, indent) if self.form.stages else []
-        for c in range(-1, count if not lines else -1):
+        lines = (self._streamed if self.form.stages else self._in_chunks)(rows, indent)
+        if self.parts > 1:
+            return [*lines, *self._shared(indent)]
+        return [*lines, *self._added(indent)]
+
+    def _in_chunks(self, rows: str, indent: str) -> list[str]:
+        """Multiply chunk by chunk, with a matrix that is held as far as it can be."""
+        count, lines = self.form.chunks(self.mine), []
+        for c in range(-1, count):
             if c + 1 < count:  # the next one is under way while one is multiplied
                 lines += self._operand(c + 1, rows, indent)
                 lines += [f"{indent}if {c + 1} >= HELD:", *self._chunk(c + 1, indent + "    ")]
             if c >= 0:
                 lines += self._multiplied(c, indent)
-        if self.parts > 1:
-            return [*lines, *self._shared(indent)]
-        return [*lines, *self._added(indent)]
+        return lines
 
     def _operand(self, c: int, rows: str, indent: str) -> list[str]:
         """A chunk of the operand."""
