@@ -31,8 +31,8 @@ class RankingConfig:
     where $b_w$ is what a window has in common with the question (`window_scores`), $Z_w$ what the
     reader finds in it, $m_w$ how near its words are to those of the question (`window_likeness`)
     and $l_w$ how many words it has. Which windows are read is decided in the same way, without
-    $Z_w$. The defaults are the most probable ones for the reader that comes with the package,
-    fitted by `benchmarks/reading_ranking.py`.
+    $Z_w$. The defaults are near the most probable ones for the reader that comes with the package,
+    as `benchmarks/reading_ranking.py` fits them.
 
     Paper: McFadden (1974), "Conditional Logit Analysis of Qualitative Choice Behavior", in Zarembka
     (editor), Frontiers in Econometrics.
