@@ -4,11 +4,14 @@
     python benchmarks/relations.py --arch att-blstm --vectors joined.npz
     python benchmarks/joined_vectors.py --reader --out reader.npz
     python benchmarks/reading.py --rows "rnet, gated in parallel, pointer" --set vectors=reader.npz
+    python benchmarks/joined_vectors.py --reader --fill --out filled.npz
 
 The texts are training parts alone: reviews, encyclopedia, news, package descriptions, captions. A
 word learned occurs at least four times. The table is written as float16. With `--reader` the texts
 are the openly licensed ones alone, SQuAD's questions are among them, words are cut as a reader cuts
-them, and the table has only those that occur in SQuAD, so that it is small enough to carry.
+them, and the table has only those that occur in SQuAD, so that it is small enough to carry. With
+`--fill` the table has GloVe's numbers alone, of its own words as they are, of the others that were
+learned what is linear in the learned ones.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="an .npz file")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--reader", action="store_true", help="for readers, of open texts alone")
+    parser.add_argument("--fill", action="store_true", help="only what GloVe lacks is new")
     options = parser.parse_args()
     began = time.perf_counter()
     lines = [line.lower() for line in (read_sentences() if options.reader else sentences())]
@@ -98,10 +102,11 @@ def main() -> None:
     given = open_vectors(GIVEN)
     both = join_vectors(given, own.vectors)
     if options.reader:
-        wanted = read_words()
+        wanted = read_words() | ({*given.words} if options.fill else set())
         kept = [place for place, word in enumerate(both.words) if word in wanted]
         both = WordVectors([both.words[place] for place in kept], both.matrix[kept])
-    half = WordVectors(both.words, both.matrix.astype(np.float16))
+    size = given.size if options.fill else both.size
+    half = WordVectors(both.words, both.matrix[:, :size].astype(np.float16))
     write_vectors(half, options.out)
     print(
         f"{len(half):,} words x {half.size}, "

@@ -330,7 +330,7 @@ def test_bad_settings_and_calls_are_refused(model: Reader) -> None:
         new(max_words=0).fit(QUESTIONS)
     with pytest.raises(ConfigError, match=r"window must be a whole number of at least 1, got 2\.5"):
         new(window=2.5).fit(QUESTIONS)
-    with pytest.raises(ConfigError, match="other_passages must be a number from 0 to 1, got 'x'"):
+    with pytest.raises(ConfigError, match="other_passages must be a number from 0 to 8, got 'x'"):
         new(other_passages="x").fit(QUESTIONS)
     with pytest.raises(InputError, match="ids of training questions must differ, got 'Ada' twice"):
         new().fit([QUESTIONS[0], QUESTIONS[0]])

@@ -66,7 +66,7 @@ def test_the_loss_is_the_mean_of_both_and_how_far_they_are_apart(with_others):
     batches = BatchConfig(batch_size=5)
     objective = ReadingObjective(drawn.data, lambda _: {}, batches, consistency=2.0)
     plain = network(0.0)
-    expected = span_loss(plain(reader_input(batch)), values["spans"], values["asked_twice"])
+    expected = span_loss(plain(reader_input(batch)), values["spans"], values["asked_again"])
     found = objective.loss(plain, batch)
     assert found.items == 5
     assert_close(found.total, expected)
@@ -79,9 +79,9 @@ def test_the_loss_is_the_mean_of_both_and_how_far_they_are_apart(with_others):
         SpanOutput(said[0].start[part], said[0].end[part], said[0].attention[part])
         for part in (slice(rows), slice(rows, None))
     )
-    assert rows == 5 + len(values["asked_twice"])
+    assert rows == 5 + len(values["asked_again"])
     assert not torch.equal(first.start, second.start)
-    losses = [span_loss(each, values["spans"], values["asked_twice"]) for each in (first, second)]
+    losses = [span_loss(each, values["spans"], values["asked_again"]) for each in (first, second)]
     assert_close(found.total, sum(losses) / 2 + 2.0 * span_divergence(first, second, 5))
 
 

@@ -63,6 +63,44 @@ def test_the_loss_is_that_of_both_passages_side_by_side():
     assert scores.grad is not None and scores.grad[:, :5].isfinite().all()
 
 
+def test_a_question_may_have_several_other_passages():
+    """Against torch's cross-entropy over the scores of all in one row, and its gradient."""
+    chance = torch.Generator().manual_seed(1)
+    start, end = (10 * torch.randn(6, 4, generator=chance).double() for _ in range(2))
+    spans, again = torch.tensor([[1, 2], [0, 3]]), torch.tensor([1, 0, 1, 1])
+    rows = ((0, 3), (1, 2, 4, 5))
+
+    def by_hand(start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+        losses = [
+            functional.cross_entropy(torch.cat([scores[row] for row in rows[place]]), true)
+            for scores, column in ((start, 0), (end, 1))
+            for place, true in enumerate(spans[:, column])
+        ]
+        return torch.stack(losses).sum()
+
+    def ours(start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+        return span_loss(SpanOutput(start, end, torch.zeros(0)), spans, again)
+
+    both = start.requires_grad_(), end.requires_grad_()
+    assert_close(ours(*both), by_hand(*both))
+    gradients = [torch.autograd.grad(loss(*both), both) for loss in (ours, by_hand)]
+    assert_close(*gradients)
+
+
+def test_several_others_are_different_passages():
+    drawn = others(2.5)
+    counts = np.zeros(5)
+    for number in range(300):
+        rows, which = drawn.draw(np.arange(5), 0, number)
+        assert len({*zip(rows.tolist(), which.tolist(), strict=True)}) == len(rows)
+        assert not (which == rows).any()
+        here = np.bincount(rows, minlength=5)
+        assert here.min() >= 1 and here.max() <= 3
+        counts += here
+    # of two or three draws, those of the same article from 2 passages, the others from 2
+    assert 1.7 < counts[0] / 300 < 2.5
+
+
 def test_another_passage_is_of_the_article_or_of_another_one():
     drawn = others()
     index = np.arange(5)
@@ -108,7 +146,7 @@ def test_a_batch_has_questions_first_and_then_some_of_them_again():
     number = next(n for n in range(99) if drawn.draw(index, 0, n)[0].tolist() == [1, 2])
     batch = drawn.batch(index, 0, number)
     rows, which = drawn.draw(index, 0, number)
-    assert len(batch) == 3 and rows.tolist() == batch.values["asked_twice"].tolist() == [1, 2]
+    assert len(batch) == 3 and rows.tolist() == batch.values["asked_again"].tolist() == [1, 2]
     assert batch.values["spans"].shape == (3, 2)
     words, passages, asked = batch.values["forms"], batch["passage"], batch["question"]
     for row, (question, passage) in enumerate(
@@ -143,9 +181,9 @@ def test_a_reader_learns_which_passage_has_the_answer():
     assert min(each[0].probability for each in found) > 0.9
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.5])
-def test_bad_shares_are_refused(share):
+@pytest.mark.parametrize("count", [-0.1, 9])
+def test_bad_counts_are_refused(count):
     with pytest.raises(
-        ConfigError, match=f"other_passages must be a number from 0 to 1, got {share}"
+        ConfigError, match=f"other_passages must be a number from 0 to 8, got {count}"
     ):
-        new(share).fit(questions(TITLES))
+        new(count).fit(questions(TITLES))

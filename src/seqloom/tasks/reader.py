@@ -75,9 +75,9 @@ class Reader(Estimator):
             the answer before they are read.
         ranking: How probable it is that one of several windows has the answer: a
             `seqloom.tasks.reader_ranking.RankingConfig` or a table of its settings.
-        other_passages: The share of the training questions that are read with another passage as
-            well, of the same article or of another, one that has much in common with the question:
-            for long documents.
+        other_passages: How many other passages a training question is read with as well, on
+            average (0.5: half of them with one): of the same article or of another, those that have
+            much in common with the question. For long documents.
         consistency: Times how far apart the probabilities are that two passes with other units
             dropped give, added to the mean loss of the two (R-Drop, Liang et al. 2021); 0 for one
             pass.

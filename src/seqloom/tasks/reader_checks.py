@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from seqloom.errors import BackendError, ConfigError, one_of
 from seqloom.metrics.reading import RULES
+from seqloom.tasks.reader_others import CHOICES
 from seqloom.tasks.reader_ranking import read_ranking
 from seqloom.tasks.setting_checks import check_flags, check_number, check_whole
 from seqloom.tasks.unseen_words import check_unseen
@@ -30,7 +31,7 @@ def check_settings(reader: Reader) -> None:
     if not (isinstance(reader.valid_share, int | float) and 0 <= reader.valid_share < 1):
         raise ConfigError(f"valid_share must lie in [0, 1), got {reader.valid_share!r}")
     check_number("consistency", reader.consistency)
-    check_number("other_passages", reader.other_passages, 1)
+    check_number("other_passages", reader.other_passages, CHOICES)
     check_unseen(reader.unseen_vectors)
     check_flags(reader, "cut_words", "tune_vectors")
     if reader.tune_vectors and reader.vectors is None and reader.start is None:

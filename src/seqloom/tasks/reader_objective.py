@@ -30,14 +30,14 @@ PAIRED = (
 PADDING = -1e4  # a score so low that its probability is 0 in 32 bits
 
 
-def span_loss(output: SpanOutput, answers: Tensor, asked_twice: Tensor | None = None) -> Tensor:
+def span_loss(output: SpanOutput, answers: Tensor, asked_again: Tensor | None = None) -> Tensor:
     r"""The summed loss of answers: $-\log p^{start}_{y_s} - \log p^{end}_{y_e}$.
 
     Of answers that are probabilities $t$ of every beginning and end it is
     $-\sum_i t^{start}_i \log p^{start}_i - \sum_i t^{end}_i \log p^{end}_i$. Where a question is
-    read with another passage as well, the probabilities are over both:
+    read with other passages k as well, the probabilities are over all of them:
 
-    $$p^{start}_i = \frac{\exp s_i}{\sum_j \exp s_j + \sum_j \exp s'_j}$$
+    $$p^{start}_i = \frac{\exp s_i}{\sum_j \exp s_j + \sum_k \sum_j \exp s^k_j}$$
 
     Paper: Clark and Gardner (2018), "Simple and Effective Multi-Paragraph Reading Comprehension",
     ACL, section 3.2, shared normalization.
@@ -45,25 +45,30 @@ def span_loss(output: SpanOutput, answers: Tensor, asked_twice: Tensor | None = 
     Args:
         output: What a reader says; rows after those of `answers` are of other passages.
         answers: The first and the last word (B, 2) of each answer, or the probabilities (B, T, 2).
-        asked_twice: The question of each of those rows.
+        asked_again: The question of each of those rows.
     """
-    total = _negative_log(output.start, answers[..., 0], asked_twice)
-    return total + _negative_log(output.end, answers[..., 1], asked_twice)
+    total = _negative_log(output.start, answers[..., 0], asked_again)
+    return total + _negative_log(output.end, answers[..., 1], asked_again)
 
 
-def _negative_log(scores: Tensor, true: Tensor, asked_twice: Tensor | None) -> Tensor:
+def _negative_log(scores: Tensor, true: Tensor, asked_again: Tensor | None) -> Tensor:
     """The loss of the beginnings or ends `true`: places (B,) or probabilities (B, T)."""
-    is_sure, alone = not true.is_floating_point(), asked_twice is None or not len(asked_twice)
+    is_sure, alone = not true.is_floating_point(), asked_again is None or not len(asked_again)
     if is_sure and alone:
         return functional.cross_entropy(scores, true, reduction="sum")
     own, other = scores[: len(true)], scores[len(true) :]
     norms = own.logsumexp(dim=1)
-    if asked_twice is not None and not alone:
-        beside = own.new_full((len(true),), float("-inf"))
-        beside = beside.index_copy(0, asked_twice, other.logsumexp(dim=1))
-        norms = torch.logaddexp(norms, beside)
+    if asked_again is not None and not alone:
+        norms = _sums_by_row(norms, other.logsumexp(dim=1), asked_again)
     said = own.gather(1, true[:, None])[:, 0] if is_sure else (true * _finite(own)).sum(dim=1)
     return (norms - said).sum()
+
+
+def _sums_by_row(norms: Tensor, more: Tensor, rows: Tensor) -> Tensor:
+    """ln(exp(norms) + the sum of exp(more) of each row)."""
+    top = norms.detach().scatter_reduce(0, rows, more.detach(), "amax")
+    sums = (norms - top).exp().index_add(0, rows, (more - top[rows]).exp())
+    return top + sums.log()
 
 
 def twice(x: ReaderInput) -> ReaderInput:
@@ -165,7 +170,7 @@ class ReadingObjective:
             weights = [weight for weight in model.parameters() if weight.requires_grad]
             return LossOutput(torch.stack([0 * weight.sum() for weight in weights]).sum(), 0)
         given, values = reader_input(batch), batch.values
-        answers = values.get("targets", values["spans"]), values.get("asked_twice")
+        answers = values.get("targets", values["spans"]), values.get("asked_again")
         if not self.consistency:
             return LossOutput(span_loss(model(given), *answers), len(batch))
         first, second = halves(model(twice(given)))

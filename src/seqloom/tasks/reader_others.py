@@ -1,8 +1,9 @@
-"""Training questions that are read with a passage that has no answer as well."""
+"""Training questions that are read with passages that have no answer as well."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,25 +16,26 @@ COMMON = 50  # a word that more than one of so many passages has leads to none o
 
 
 class OtherPassages:
-    """Draws a second passage for some questions of a batch.
+    """Draws more passages for the questions of a batch.
 
     Half of them are of the same article, half of others; from passages of its own article alone a
-    reader never learns that one is about something else. It is one of those that have most in
-    common with the question, as the windows that are read of a long document are. What is drawn
-    depends on the seed, the epoch and the number of the batch alone, so that a run that was stopped
-    goes on with the same passages.
+    reader never learns that one is about something else. Each is one of those that have most in
+    common with the question, as the windows that are read of a long document are; one that is drawn
+    twice for a question is read once. What is drawn depends on the seed, the epoch and the number
+    of the batch alone, so that a run that was stopped goes on with the same passages.
 
     Args:
         data: The training questions.
         articles: The article of each passage.
-        share: The share of the questions that get one.
+        count: How many are drawn for a question on average; of 1.5 the half get two, the others
+            one.
         seed: What decides.
     """
 
     def __init__(
-        self, data: PassageQuestions, articles: Sequence[str], share: float, seed: int
+        self, data: PassageQuestions, articles: Sequence[str], count: float, seed: int
     ) -> None:
-        self.data, self.share, self.seed = data, share, seed
+        self.data, self.count, self.seed = data, count, seed
         numbers = {name: number for number, name in enumerate(dict.fromkeys(articles))}
         article = np.array([numbers[name] for name in articles])
         self.near = nearest_passages(data, article)
@@ -42,7 +44,7 @@ class OtherPassages:
     def draw(
         self, index: NDArray[np.int64], epoch: int, number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of the questions get another passage, by their place, and which they get.
+        """Return which of the questions get other passages, by their place, and which they get.
 
         Args:
             index: The questions of a batch.
@@ -50,20 +52,26 @@ class OtherPassages:
             number: The number of the batch in it.
         """
         chance = np.random.default_rng([self.seed, epoch, number])
-        taken, drawn = chance.random(len(index)) < self.share, chance.random(len(index))
         near, far = self.near[index], self.far[index]
-        leaves = (chance.random(len(index)) < 0.5) & (far[:, 0] >= 0) | (near[:, 0] < 0)
-        choices = np.where(leaves[:, None], far, near)
-        known = (choices >= 0).sum(axis=1)
-        rows = np.flatnonzero(taken & (known > 0))
-        place = (drawn[rows] * known[rows]).astype(np.int64)
-        return rows, choices[rows, place]
+        pairs = [np.zeros((0, 2), np.int64)]
+        for before in range(ceil(self.count)):
+            taken = chance.random(len(index)) < self.count - before
+            drawn = chance.random(len(index))
+            leaves = (chance.random(len(index)) < 0.5) & (far[:, 0] >= 0) | (near[:, 0] < 0)
+            choices = np.where(leaves[:, None], far, near)
+            known = (choices >= 0).sum(axis=1)
+            rows = np.flatnonzero(taken & (known > 0))
+            place = (drawn[rows] * known[rows]).astype(np.int64)
+            pairs.append(np.stack([rows, choices[rows, place]], axis=1))
+        rows, which = np.unique(np.concatenate(pairs), axis=0).T
+        return rows, which
 
     def batch(self, index: NDArray[np.int64], epoch: int, number: int) -> Batch:
-        """Return questions with their passages, after them some with another one.
+        """Return questions with their passages, after them some of them with others.
 
         An other passage is read from its beginning, no further than the longest of the questions'
-        own. `values["asked_twice"]` has the places of the questions that have one.
+        own. `values["asked_again"]` has the places of the questions that have one, as often as they
+        do.
         """
         data = self.data
         rows, which = self.draw(index, epoch, number)
@@ -77,7 +85,7 @@ class OtherPassages:
             np.concatenate([data.sizes[index], sizes]),
         ).batch(np.arange(len(index) + len(rows)))
         assert data.spans is not None
-        more = {"spans": data.spans[index], "asked_twice": rows}
+        more = {"spans": data.spans[index], "asked_again": rows}
         return Batch(index, both.sequences, {**both.values, **more})
 
 
