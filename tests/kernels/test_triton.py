@@ -215,13 +215,14 @@ def jobs():
 @pytest.mark.parametrize("job", list(jobs()), ids=str)
 def test_tiles_fit_the_card_and_cover_the_work(job):
     tiles = choose_tiles(job, 132)
-    assert tiles in candidates(job, 132)
+    assert tiles in [*candidates(job, 132), *streamed(job, 132)]
     assert programs(job, tiles.rows, tiles.units) <= 132
     assert tiles.units * -(-job.size // tiles.units) >= job.size
     chunks = -(-job.width // tiles.parts // tiles.chunk)
     columns = tiles.units * (tiles.parts if job.turned else job.direct)
     assert min(tiles.held, chunks) * tiles.chunk * columns * job.item <= ON_CHIP
     form = tiles.form(job.size, job.size, job.item)
+    assert form.stages == tiles.stages
     assert form.pack <= 16 and form.pack & (form.pack - 1) == 0
     if tiles.parts > 1:
         assert job.size % (tiles.units * tiles.parts) == 0

@@ -15,6 +15,7 @@ from seqloom.kernels.gpu_layout import (
     as_wide,
     cut,
     states_before,
+    sums_of_rows,
     weight_gradients,
     widened,
 )
@@ -189,7 +190,7 @@ def _run_back(kept: Kept, gradients: Sequence[Tensor | None], *, needs_x: bool) 
     )
     flat = dx.view(B * T, directions * G * H)
     dinner = (flat.t() @ x.reshape(B * T, -1)).view(directions, G, H, -1)
-    dbias = flat.sum(0).view(directions, G, H) if given.biased else None
+    dbias = sums_of_rows(flat).view(directions, G, H) if given.biased else None
     found: list[Tensor] = []
     for d in range(directions):
         found.append(cut(cut(dinner[d], more, 1), more_x, 2))
