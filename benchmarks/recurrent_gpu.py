@@ -412,8 +412,9 @@ def others() -> Iterator[str]:
     slow = [1000 * milliseconds(job, 3, 1) / STEPS for job in jobs(loop, x, lambda y: y[0])]
     shares = " | ".join(f"{b / a:.0f}" for a, b in zip(ours, slow, strict=True))
     yield f"| the visible loop of the peephole LSTM / ours | 64 | 256 | bf16 | {shares} |"
-    yield from ["", "Peak memory in training, over cuDNN's:", "", "| B | H | ours / cuDNN's |",
-                "|---|---|---|"]  # fmt: skip
+    yield from ["", "Peak memory in training:", "",
+                "| B | H | ours, MB | cuDNN's, MB | ours / cuDNN's |",
+                "|---|---|---|---|---|"]  # fmt: skip
     for batch, size in ((64, 256), (64, 1024), (256, 512)):
         peaks = []
         for is_ours in (True, False):
@@ -430,7 +431,8 @@ def others() -> Iterator[str]:
             begin = torch.cuda.memory_allocated()
             jobs(layer, x, lambda y: y[0])[1]()
             peaks.append(torch.cuda.max_memory_allocated() - begin)
-        yield f"| {batch} | {size} | {peaks[0] / peaks[1]:.2f} |"
+        figures = " | ".join(f"{peak / 1e6:.0f}" for peak in peaks)
+        yield f"| {batch} | {size} | {figures} | {peaks[0] / peaks[1]:.2f} |"
 
 
 # -- compiling -------------------------------------------------------------------------------------

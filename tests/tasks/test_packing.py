@@ -123,6 +123,17 @@ def test_the_card_says_what_a_recipe_read(tied, tmp_path):
     assert "CC BY-SA 3.0" in card and "| recipe | english-lstm |" in card
 
 
+def test_the_card_says_what_was_read_beside_a_recipe(tied, tmp_path):
+    more = {"recipe": "english-lstm", "also_read": ["udhr"]}
+    card = (pack_model(tied[1], tmp_path / "packed", **more) / "README.md").read_text("utf-8")
+    assert "| wikitext-2 | " in card and "| udhr | " in card
+    with pytest.raises(ConfigError, match="got no recipe"):
+        pack_model(tied[1], tmp_path / "two", also_read=["udhr"])
+    with pytest.raises(ConfigError, match="no-such-set"):
+        pack_model(tied[1], tmp_path / "two", recipe="english-lstm", also_read=["no-such-set"])
+    assert not (tmp_path / "two").exists()
+
+
 def test_what_cannot_be_packed_is_refused(tmp_path):
     Summarizer("lead").save(tmp_path / "lead")
     with pytest.raises(ConfigError, match="no weights to pack"):

@@ -20,10 +20,15 @@ def run(
     recipe: Annotated[
         str | None, typer.Option(help="The recipe it was trained by; its card says so.")
     ] = None,
+    also_read: Annotated[
+        list[str] | None,
+        typer.Option(help="A named data set that was read beside what the recipe says; repeat."),
+    ] = None,
 ) -> None:
     """Write a model with its weights as halves, or as 8-bit numbers with a scale a row."""
     from seqloom.tasks.packing import pack_model
 
-    place = pack_model(model, out, weights, data, recipe=recipe)  # type: ignore[arg-type]
+    read = also_read or ()
+    place = pack_model(model, out, weights, data, recipe=recipe, also_read=read)  # type: ignore[arg-type]
     size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
     note(f"{place}: {size / 1e6:.2f} MB")

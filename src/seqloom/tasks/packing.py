@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqloom.data.datasets.catalog import find_dataset
+from seqloom.data.datasets.catalog import Dataset, find_dataset
 from seqloom.errors import ConfigError
 from seqloom.tasks.counted_language import STORE
 from seqloom.tasks.directory import CARD, HEADER, WEIGHTS, find_model, read_model, write_model
@@ -30,6 +31,7 @@ def pack_model(
     data: Any = None,
     *,
     recipe: str | None = None,
+    also_read: Sequence[str] = (),
 ) -> Path:
     """Write a model with its weights as halves or whole numbers of 8 bits.
 
@@ -42,16 +44,20 @@ def pack_model(
         data: What to measure the packed model on, so that its card says what it reaches.
         recipe: The recipe it was trained by, so that its card says what it is, what it read and
             under which terms.
+        also_read: Named data sets that were read beside what the recipe says, for vectors it began
+            with, say.
 
     Returns:
         The new directory.
     """
+    if also_read and recipe is None:
+        raise ConfigError("also_read adds to what a recipe says was read, got no recipe")
     stored = read_model(find_model(model))
     names = json.loads((stored.place / HEADER).read_text(encoding="utf-8"))["files"]
     files: dict[str, Any] = {
         name: (stored.place / name).read_bytes() for name in names if name not in (WEIGHTS, CARD)
     }
-    facts = dict(stored.header.provenance) | ({} if recipe is None else trained_by(recipe))
+    facts = dict(stored.header.provenance) | ({} if recipe is None else trained_by(recipe, also_read))
     tensors: dict[str, Tensor] | None = None
     if WEIGHTS in names:
         tensors, count = _packed(stored.weights(), weights, of_words=bool(files))
@@ -97,13 +103,18 @@ def _write_trie(source: Path, path: Path) -> None:
     write_store(read_ngrams(source, place), path, "trie", place)
 
 
-def trained_by(name: str) -> dict[str, Any]:
+def trained_by(name: str, also_read: Sequence[str] = ()) -> dict[str, Any]:
     """Return what a recipe says of a model: its title, and what was read under which terms.
 
     Recipes whose models it learns from are read of as well.
+
+    Args:
+        name: The recipe.
+        also_read: More named data sets that were read.
     """
     recipe = load_recipe(name)
-    return {"title": recipe.title, "recipe": name, "read": _terms(recipe)}
+    read = _terms(recipe) | _terms_of(map(find_dataset, also_read))
+    return {"title": recipe.title, "recipe": name, "read": read}
 
 
 def _terms(recipe: Recipe) -> dict[str, str]:
@@ -115,8 +126,11 @@ def _terms(recipe: Recipe) -> dict[str, str]:
         recipe.settings.get("vectors"),
         teaching.get("texts"),
     ]
-    sets = [find_dataset(source.partition(":")[0]) for source in sources if source]
-    text = {each.name: f"{each.title}; {each.license}; {each.citation}" for each in sets}
+    text = _terms_of(find_dataset(source.partition(":")[0]) for source in sources if source)
     for needed in recipe.needs():
         text |= _terms(load_needed(needed))
     return text
+
+
+def _terms_of(sets: Iterable[Dataset]) -> dict[str, str]:
+    return {each.name: f"{each.title}; {each.license}; {each.citation}" for each in sets}
