@@ -28,7 +28,7 @@ from seqloom.tasks.reader_ranking import RankingConfig
 from seqloom.tasks.reader_training import article
 
 FOLDS = 5
-NAMES = ("terms", "reading", "likeness", "length")
+NAMES = ("terms", "reading", "likeness", "log_length")
 PENALTY = 1e-3  # of weights of features that vary by 1
 
 
@@ -46,7 +46,7 @@ def read(reader: Reader, each: Any, document: str) -> Read:
     found = read_windows(reader, [([document], each.question)], window=reader.window, spans=1)
     rows = found.rows(0)
     columns = np.stack([getattr(found.features, name)[rows] for name in NAMES], axis=1)
-    columns[:, NAMES.index("length")] *= -1
+    columns[:, NAMES.index("log_length")] *= -1
     spans, begin = found.passages[0].spans, document.index(each.passage)
     end, gold = begin + len(each.passage), {bare_answer(a.text, "squad") for a in each.answers}
     right, exact = [], []

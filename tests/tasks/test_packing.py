@@ -124,11 +124,11 @@ def test_the_card_says_what_a_recipe_read(tied, tmp_path):
 
 
 def test_the_card_says_what_was_read_beside_a_recipe(tied, tmp_path):
-    more = {"recipe": "english-lstm", "also_read": ["udhr"]}
+    more = {"recipe": "english-lstm", "also_read": ["udhr-langid"]}
     card = (pack_model(tied[1], tmp_path / "packed", **more) / "README.md").read_text("utf-8")
-    assert "| wikitext-2 | " in card and "| udhr | " in card
+    assert "| wikitext-2 | " in card and "| udhr-langid | " in card
     with pytest.raises(ConfigError, match="got no recipe"):
-        pack_model(tied[1], tmp_path / "two", also_read=["udhr"])
+        pack_model(tied[1], tmp_path / "two", also_read=["udhr-langid"])
     with pytest.raises(ConfigError, match="no-such-set"):
         pack_model(tied[1], tmp_path / "two", recipe="english-lstm", also_read=["no-such-set"])
     assert not (tmp_path / "two").exists()

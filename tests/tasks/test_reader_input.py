@@ -129,7 +129,7 @@ def test_a_ranking_that_leaves_no_probability_is_refused(model: Reader) -> None:
     assert found.passage == 1 and 0 < found.probability <= 1
     for given, message in (
         ({"terms": 1e308}, r"ranking\.terms must be a number from 0 to 1e\+06, got 1e\+308"),
-        ({"length": -1.0}, r"ranking\.length must be a number .* got -1\.0"),
+        ({"log_length": -1.0}, r"ranking\.log_length must be a number .* got -1\.0"),
         ({"term": 1.0}, r"unknown setting.*did you mean 'terms'"),
         (3.0, r"ranking must be a table of settings, got 3\.0"),
     ):

@@ -159,7 +159,7 @@ def test_a_batch_has_questions_first_and_then_some_of_them_again():
         assert words[asked.values[row, : asked.lengths[row]]].tolist() == expected.tolist()
 
 
-RAW = {"terms": 0.0, "reading": 1.0, "likeness": 0.0, "length": 0.0}  # what the network says
+RAW = {"terms": 0.0, "reading": 1.0, "likeness": 0.0, "log_length": 0.0}  # what the network says
 
 
 def new(share: Any) -> Reader:

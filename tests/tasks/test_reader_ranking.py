@@ -66,12 +66,12 @@ def model() -> Reader:
 def test_answers_have_the_probability_of_their_window_times_that_within(model: Reader) -> None:
     passages = ["Ada was born in London.", "Nothing of note.", "Max lives in Rome. Rain fell."]
     question = "Where was Max born?"
-    ranking = RankingConfig(terms=0.3, reading=0.2, likeness=2.0, length=4.0)
+    ranking = RankingConfig(terms=0.3, reading=0.2, likeness=2.0, log_length=0.5)
     one = model.set_params(ranking=ranking)
     read = read_windows(model, [(passages, question)], window=400, spans=400)
     told = read.features
-    np.testing.assert_allclose(told.length, [0.06, 0.04, 0.08])
-    scores = 0.3 * told.terms + 0.2 * told.reading + 2 * told.likeness - 4 * told.length
+    np.testing.assert_allclose(told.log_length, np.log([6, 4, 8]))
+    scores = 0.3 * told.terms + 0.2 * told.reading + 2 * told.likeness - 0.5 * told.log_length
     chances = np.exp(scores) / np.exp(scores).sum()
     found, compared = one.answer_all([(passages, question)], top=500)[0], 0
     for number, passage in enumerate(passages):
@@ -93,7 +93,7 @@ def test_answers_have_the_probability_of_their_window_times_that_within(model: R
 
 def test_one_window_is_read_as_it_is_whatever_the_ranking(model: Reader) -> None:
     usual = model.answer(PASSAGE, "Where was Eva born?")
-    other = model.set_params(ranking={"reading": 0.0, "length": 9.0})
+    other = model.set_params(ranking={"reading": 0.0, "log_length": 9.0})
     assert other.answer(PASSAGE, "Where was Eva born?") == usual
     model.set_params(ranking=None)
 
@@ -106,3 +106,5 @@ def test_a_directory_keeps_its_ranking_and_one_that_is_a_number_is_passed_over(
     model.set_params(ranking=None)
     older = {"ranking": 3.0, "max_windows": 8, "piece": 10, "overlap": 5}
     assert stored_settings(older) == {"piece": 10, "overlap": 5}
+    old = {"ranking": {"terms": 0.5, "length": 0.85}, "max_windows": 8, "piece": 10}
+    assert stored_settings(old) == {"piece": 10, "max_windows": 8}

@@ -146,7 +146,7 @@ def test_windows_are_ranked_as_the_equation_says() -> None:
     vectors = torch.randn(len(known.words), 3, generator=torch.Generator().manual_seed(0))
     told = unread_features(data, owners, vectors, known.unknown)
     np.testing.assert_allclose(told.terms, expected)
-    np.testing.assert_array_equal(told.length, [0.03, 0.03, 0.02, 0.02])
+    np.testing.assert_allclose(told.log_length, np.log([3, 3, 2, 2]))
     np.testing.assert_array_equal(told.reading, 0)
 
 

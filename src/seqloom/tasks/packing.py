@@ -57,7 +57,9 @@ def pack_model(
     files: dict[str, Any] = {
         name: (stored.place / name).read_bytes() for name in names if name not in (WEIGHTS, CARD)
     }
-    facts = dict(stored.header.provenance) | ({} if recipe is None else trained_by(recipe, also_read))
+    facts = dict(stored.header.provenance) | (
+        {} if recipe is None else trained_by(recipe, also_read)
+    )
     tensors: dict[str, Tensor] | None = None
     if WEIGHTS in names:
         tensors, count = _packed(stored.weights(), weights, of_words=bool(files))

@@ -24,7 +24,7 @@ MOST = 1e6  # of two windows one has all the probability long before
 class RankingConfig:
     r"""How probable it is that one of several windows has the answer.
 
-    $$P(w) \propto \exp(\theta_b b_w + \theta_z \ln Z_w + \theta_m m_w - \theta_l l_w / 100)$$
+    $$P(w) \propto \exp(\theta_b b_w + \theta_z \ln Z_w + \theta_m m_w - \theta_l \ln l_w)$$
 
     $$Z_w = \sum_i \sum_j \exp(s_i^w + e_j^w)$$
 
@@ -41,13 +41,13 @@ class RankingConfig:
         terms: $\theta_b$.
         reading: $\theta_z$.
         likeness: $\theta_m$.
-        length: $\theta_l$.
+        log_length: $\theta_l$.
     """
 
     terms: float = 0.49
-    reading: float = 0.36
-    likeness: float = 11.1
-    length: float = 0.85
+    reading: float = 0.325
+    likeness: float = 9.0
+    log_length: float = 2.7
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -164,13 +164,13 @@ class WindowFeatures(NamedTuple):
         terms: $b_w$.
         reading: $\ln Z_w$, or 0 before they are read.
         likeness: $m_w$.
-        length: $l_w / 100$.
+        log_length: $\ln l_w$.
     """
 
     terms: NDArray[np.float64]
     reading: NDArray[np.float64]
     likeness: NDArray[np.float64]
-    length: NDArray[np.float64]
+    log_length: NDArray[np.float64]
 
     def part(self, rows: NDArray[np.int64]) -> WindowFeatures:
         """Those of some windows."""
@@ -182,7 +182,7 @@ class WindowFeatures(NamedTuple):
             ranking.terms * self.terms
             + ranking.reading * self.reading
             + ranking.likeness * self.likeness
-            - ranking.length * self.length
+            - ranking.log_length * self.log_length
         )
         return found
 
@@ -205,7 +205,7 @@ def unread_features(
             rows = np.arange(begin, end)
             terms[rows] = window_scores(data, rows)
             likeness[rows] = window_likeness(data, rows, vectors, unknown)
-    return WindowFeatures(terms, np.zeros(len(owners)), likeness, data.sizes / 100)
+    return WindowFeatures(terms, np.zeros(len(owners)), likeness, np.log(data.sizes))
 
 
 def best_windows(

@@ -46,16 +46,20 @@ def stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     One without `piece` was written when windows were cut after so many words and ranked by another
     score, one whose `ranking` is a number when they were ranked by common words alone, and fewer
-    were read: what it says of these does not fit today's windows, and the defaults count.
+    were read, one whose `ranking` has a `length` when it was no logarithm: what it says of these
+    does not fit today's windows, and the defaults count.
 
     Args:
         settings: Those of the directory.
     """
     known = STORED if "piece" in settings else [name for name in STORED if name not in CHANGED]
     found = {name: settings[name] for name in known if name in settings}
-    if not isinstance(found.get("ranking"), Mapping):
+    ranking = found.get("ranking")
+    if not isinstance(ranking, Mapping):
         for name in ("ranking", "max_windows"):
             found.pop(name, None)
+    elif "length" in ranking:
+        del found["ranking"]
     return found
 
 
