@@ -5,14 +5,17 @@
 
 A shape is a cell, its numbers (bf16, fp16 or tf32), rows, units and, if there are two, directions.
 Tiles whose matrices are held from step to step are tried, and tiles of many rows that stream them
-(`seqloom.kernels.tiles.streamed`). `--merge` needs no card: what was measured takes the place of
-what the package's table has for the same shapes.
+(`seqloom.kernels.tiles.streamed`). A process for each shape compiles beforehand, as that takes most
+of the time; what they measure beside each other is thrown away. `--merge` needs no card: what was
+measured takes the place of what the package's table has for the same shapes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,7 +26,7 @@ sys.path[:0] = [str(ROOT / "src")]
 
 from seqloom.kernels.tiles import Job  # noqa: E402
 from seqloom.nn.cells import CELLS  # noqa: E402
-from seqloom.nn.timing_gpu import Point, tune_tiles  # noqa: E402
+from seqloom.nn.timing_gpu import MOST, Point, tune_tiles  # noqa: E402
 
 TABLE = ROOT / "src/seqloom/kernels/backends.json"
 KINDS = {"bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32}
@@ -52,12 +55,26 @@ def merge(path: Path) -> None:
     print(f"{len(found)} of {len(kept) + len(found)} shapes are as measured now in {TABLE.name}")
 
 
+def compile_beforehand(shapes: list[str], most: int) -> None:
+    """Have a process for each shape compile what will be measured."""
+    command = [sys.executable, __file__, "--most", str(most), "--only-compile"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    at_once = os.cpu_count() or 1
+    for first in range(0, len(shapes), at_once):
+        some = shapes[first : first + at_once]
+        running = [subprocess.Popen([*command, shape], **quiet) for shape in some]
+        for process in running:
+            process.wait()
+
+
 def main() -> None:
     """Measure, or merge."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("shapes", nargs="*", metavar="CELL:KIND:ROWS:UNITS[:2]")
     parser.add_argument("--save", type=Path, help="where measured tiles are kept")
     parser.add_argument("--merge", type=Path, help="such a file, for the package's table")
+    parser.add_argument("--most", type=int, default=MOST, help="tiles of a kind that are tried")
+    parser.add_argument("--only-compile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.merge:
         merge(options.merge)
@@ -73,8 +90,10 @@ def main() -> None:
         )
     if not torch.cuda.is_available():
         parser.error("shapes are measured on a card, and torch sees none here")
+    if not options.only_compile:
+        compile_beforehand(options.shapes, options.most)
     found = []
-    for entry in tune_tiles(lambda line: print(line, flush=True), shapes):
+    for entry in tune_tiles(lambda line: print(line, flush=True), shapes, most=options.most):
         found.append(entry)
         if options.save:  # after each, so that a call that is cut off leaves what it has
             options.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

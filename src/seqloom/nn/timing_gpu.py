@@ -20,7 +20,7 @@ from seqloom.nn.timing import PEERS
 
 STEPS = 128
 GRID = [(batch, size) for size in (128, 256, 512, 1024) for batch in (16, 64, 256)]
-MOST = 6  # tiles of a kind tried for a shape
+MOST = 6  # tiles of a kind tried for a shape, those that should be best
 
 
 def microseconds(job: Callable[[], Any], steps: int, repeats: int = 5, calls: int = 3) -> float:
@@ -84,9 +84,16 @@ def points() -> Iterator[Point]:
 
 
 def tune_tiles(
-    say: Callable[[str], None], shapes: Iterable[Point], steps: int = STEPS
+    say: Callable[[str], None], shapes: Iterable[Point], steps: int = STEPS, most: int = MOST
 ) -> Iterator[dict[str, Any]]:
-    """The best tiles of some shapes, each tried among those that should be good."""
+    """The best tiles of some shapes, each tried among those that should be good.
+
+    Args:
+        say: Told what was found.
+        shapes: The shapes.
+        steps: Of a run that is timed.
+        most: How many tiles that hold their matrices are tried, and how many that stream them.
+    """
     processors = torch.cuda.get_device_properties(0).multi_processor_count
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True
@@ -103,7 +110,7 @@ def tune_tiles(
             shape = gpu.Shape(batch, steps, directions, wide, wide, size, size)
             for (backward, run), option in zip(jobs, ("tiles", "back_tiles"), strict=True):
                 job = gpu.job_of(plan, shape, dtype.itemsize, backward=backward)
-                found = _times(job, processors, option, run, steps)
+                found = _times(job, processors, option, run, steps, most)
                 if not found:
                     continue
                 took, best = min(found, key=lambda one: one[0])
@@ -119,15 +126,15 @@ def tune_tiles(
 
 
 def _times(
-    job: Job, processors: int, option: str, run: Callable[[], Any], steps: int
+    job: Job, processors: int, option: str, run: Callable[[], Any], steps: int, most: int
 ) -> list[tuple[float, Tiles]]:
     """Microseconds a step: with the tiles in use first, then with those that should be good."""
-    able = sorted(candidates(job, processors), key=lambda tiles: cost(job, tiles))[:MOST]
+    able = sorted(candidates(job, processors), key=lambda tiles: cost(job, tiles))[:most]
     flowing: dict[Any, Tiles] = {}  # of those that differ in stages and chunks alone the best
     for tiles in sorted(streamed(job, processors), key=lambda tiles: cost(job, tiles)):
         flowing.setdefault((tiles.rows, tiles.units, tiles.warps, tiles.parts), tiles)
     found = []
-    for tiles in dict.fromkeys([choose_tiles(job, processors), *able, *[*flowing.values()][:MOST]]):
+    for tiles in dict.fromkeys([choose_tiles(job, processors), *able, *[*flowing.values()][:most]]):
         gpu.OPTIONS[option] = tiles
         try:
             found.append((microseconds(run, steps), tiles))
