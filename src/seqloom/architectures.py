@@ -481,6 +481,20 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         "answer",
+        "rnet-parallel",
+        "R-Net with the parallel attention of rnet-notes, gate and pointer of rnet-paper",
+        f"{_RNET}Config",
+        _RNET,
+        _NEURAL,
+        {
+            "attention": "general",
+            "matching": "parallel",
+            "self_gate": True,
+            "output": "pointer",
+        },
+    ),
+    Architecture(
+        "answer",
         "rnet-paper",
         "R-Net as published: additive attention, word after word, pointer (Wang 2017)",
         f"{_RNET}Config",

@@ -31,11 +31,20 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("bidaf", {}),
     ("bidaf", {"to_question": False, "characters": "none", "num_highways": 0}),
     ("rnet-notes", {"num_layers": 2, "exact_match": True}),
+    ("rnet-parallel", {"num_layers": 2, "join_layers": True}),
     ("rnet-paper", {}),
     ("rnet", {"self_matching": False, "gated": False, "attention": "scaled-dot"}),
     ("rnet", {"num_layers": 2, "join_layers": True, "output": "pointer"}),
 ]
-IDS = ["bidaf", "bidaf-bare", "rnet-notes", "rnet-paper", "rnet-bare", "rnet-joined"]
+IDS = [
+    "bidaf",
+    "bidaf-bare",
+    "rnet-notes",
+    "rnet-parallel",
+    "rnet-paper",
+    "rnet-bare",
+    "rnet-joined",
+]
 
 
 def reader(arch: str, options: dict[str, Any], seed: int = 0, **more: Any) -> nn.Module:
@@ -122,7 +131,7 @@ def test_variational_dropout_drops_coordinates_of_a_whole_text(
     assert torch.equal(model.eval()(x).end, reader(arch, options)(x).end)
 
 
-@pytest.mark.parametrize(("arch", "options"), [CASES[0], CASES[3]], ids=["bidaf", "rnet-paper"])
+@pytest.mark.parametrize(("arch", "options"), [CASES[0], CASES[4]], ids=["bidaf", "rnet-paper"])
 def test_gradients_match_finite_differences(arch: str, options: dict[str, Any]) -> None:
     tiny = {
         "hidden_size": 2,
