@@ -46,8 +46,11 @@ def read_shape(text: str) -> Point:
 def merge(path: Path) -> None:
     """Put measured tiles into the package's table."""
     table = json.loads(TABLE.read_text(encoding="utf-8"))
-    found = json.loads(path.read_text(encoding="utf-8"))
-    measured = {Job(*entry["job"]) for entry in found}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        measured = {Job(*entry["job"]) for entry in found if len(entry["tiles"]) in (6, 7)}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise SystemExit(f"{path} must be what --save wrote: {error}") from None
     kept = [one for one in table.pop("tiles") if Job(*one["job"]) not in measured]
     lines = ",\n".join(f"  {json.dumps(one)}" for one in [*kept, *found])
     whole = json.dumps(table, indent=1).removesuffix("\n}")
@@ -88,6 +91,8 @@ def main() -> None:
             "a shape is CELL:KIND:ROWS:UNITS, as lstm:bf16:256:1024, with a cell of "
             f"{', '.join(CELLS)} and a kind of {', '.join(KINDS)}, got {options.shapes}"
         )
+    if options.most < 1:
+        parser.error(f"--most must be at least 1, got {options.most}")
     if not torch.cuda.is_available():
         parser.error("shapes are measured on a card, and torch sees none here")
     if not options.only_compile:

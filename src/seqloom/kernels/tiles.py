@@ -256,7 +256,7 @@ def cost(job: Job, tiles: Tiles) -> float:
     """
     rows, warps = tiles.rows, tiles.warps
     count = programs(job, rows, tiles.units)
-    if tiles.stages:  # not measured: all programs read 5 MB a microsecond at most, one 0.1 MB
+    if tiles.stages:  # a guess, for what is tried first: all read 5 MB a microsecond, one 0.1 MB
         columns = tiles.units * (tiles.parts if job.turned else job.across)
         each = (rows + columns) * job.width // tiles.parts * job.item / 1e6
         return 3 + max(count * each / 5, each * 10) - 0.1 * tiles.stages

@@ -66,9 +66,11 @@ def _negative_log(scores: Tensor, true: Tensor, asked_again: Tensor | None) -> T
 
 def _sums_by_row(norms: Tensor, more: Tensor, rows: Tensor) -> Tensor:
     """ln(exp(norms) + the sum of exp(more) of each row)."""
-    top = norms.detach().scatter_reduce(0, rows, more.detach(), "amax")
-    sums = (norms - top).exp().index_add(0, rows, (more - top[rows]).exp())
-    return top + sums.log()
+    apart = more.new_full(
+        (len(norms), len(more)), -torch.inf
+    )  # added up in one order on a card too
+    apart[rows, torch.arange(len(more), device=rows.device)] = more
+    return torch.cat([norms[:, None], apart], dim=1).logsumexp(dim=1)
 
 
 def twice(x: ReaderInput) -> ReaderInput:
