@@ -66,9 +66,8 @@ def _negative_log(scores: Tensor, true: Tensor, asked_again: Tensor | None) -> T
 
 def _sums_by_row(norms: Tensor, more: Tensor, rows: Tensor) -> Tensor:
     """ln(exp(norms) + the sum of exp(more) of each row)."""
-    apart = more.new_full(
-        (len(norms), len(more)), -torch.inf
-    )  # added up in one order on a card too
+    # A table, so that sums are in one order on a card too: the same input, the same bits.
+    apart = more.new_full((len(norms), len(more)), -torch.inf)
     apart[rows, torch.arange(len(more), device=rows.device)] = more
     return torch.cat([norms[:, None], apart], dim=1).logsumexp(dim=1)
 
